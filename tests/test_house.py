@@ -50,8 +50,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copied(tmp_path_factory.mktemp("house"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["ruff check", "lint-imports", ".ci/imports.py"])
 def test_the_imports_pass_lint_as_they_stand(copy: Path, tool: str) -> None:
+    """In short: ``make lint``, which ``make test`` runs."""
     result = run_lint(tool, copy)
     assert result.returncode == 0, result.stdout + result.stderr
 

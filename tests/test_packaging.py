@@ -39,8 +39,9 @@ def test_nothing_unpickles() -> None:
         r"\b(pickle|cPickle|dill|joblib)\.loads?\(|weights_only\s*=\s*False|allow_pickle\s*=\s*True|read_pickle"
     )
     for path in python_files(*PACKAGES):
-        assert not unsafe.search(path.read_text()), path
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        assert not unsafe.search(text), path
+        for node in ast.walk(ast.parse(text)) if "load" in text else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
                 assert "weights_only=True" in ast.unparse(node), path
 

@@ -71,7 +71,7 @@ def suite(folder: Path, path: str, *words: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.long), ("-n", "1")])
 def test_undeclared_starts_fail_and_missing_programs_are_skipped_and_listed(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
@@ -91,7 +91,7 @@ def test_undeclared_starts_fail_and_missing_programs_are_skipped_and_listed(
     assert section[1:4] == ["absent: 1 test skipped", "bash: 1 test skipped", "gone: 1 test skipped"], printed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_tests_that_declare_programs_are_skipped_on_a_bare_machine() -> None:
     words = ("mark.needs(", "BROWSER", "NEEDS_HOSTS")
     texts = {file: file.read_text() for file in sorted((ROOT / "tests").rglob("test_*.py")) if file != Path(__file__)}

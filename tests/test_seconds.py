@@ -23,7 +23,7 @@ def test_works():
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.long), ("-n", "1")])
 def test_the_slowest_are_listed(tmp_path: Path, workers: tuple[str, ...]) -> None:
     for folder, text in (("a", WAITS), ("b", WORKS)):
         (tmp_path / folder).mkdir()

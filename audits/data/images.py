@@ -187,6 +187,10 @@ TOO_LARGE = f"has more than {MOST_PIXELS // 10**6} megapixels, the most that are
 
 
 def unreadable(file: Path, error: Exception) -> BadInput:
+    from PIL import UnidentifiedImageError
+
+    if isinstance(error, UnidentifiedImageError):  # which names an object where there is no file
+        return BadInput(f"image {file} cannot be read (no image of a known format); remove or replace it")
     said = next(iter(str(error).splitlines()), type(error).__name__)
     return BadInput(f"image {file} cannot be read ({said}); remove or replace it")
 

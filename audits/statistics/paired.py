@@ -50,6 +50,8 @@ from audits.statistics.placements import placements
 
 AUC, TPR, FPR, PRECISION = "auc", "tpr", "fpr", "precision"
 METRICS = (AUC, TPR, FPR, PRECISION)
+ROUNDING = 1e-12
+"""What sums in another order may differ by: far below the contribution of one point."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,15 @@ class Measured:
     part: Floats = field(repr=False)
     point: NDArray[Any] | None = field(repr=False)
 
+    @property
+    def varies(self) -> bool:
+        """Whether any row or unit is seen to differ from another."""
+        return max(float(np.abs(each).max()) * each.size for each in (self.whole, self.part)) > ROUNDING
+
 
 @dataclass(frozen=True)
 class Difference:
-    """A metric of run ``a`` minus that of run ``b``; no interval and no p-value where nothing is seen to vary.
+    """A metric of run ``a`` minus that of run ``b``; no interval where nothing is seen to vary, nor a p-value but of 0.
 
     ``shared``: targets that are in both; ``degrees``: of freedom, None over points; ``shared_points``: of both runs.
     """
@@ -168,19 +175,23 @@ def difference(a: Measured, b: Measured, shared: Sequence[Any], points: bool = T
         below = sum(term**2 / free for term, free in terms)
         degrees = over_targets**2 / below if below > 0 else float(min(sizes) - 1)
         variance = over_targets + max(0.0, cells.points - cells.both)
-    low, high, p = _judged(a.value - b.value, variance, degrees, level)
+    low, high, p = _judged(a.value - b.value, variance, degrees, level, a.varies or b.varies)
     return Difference(a.value, b.value, low, high, p, common, sizes, cells.shared, degrees)
 
 
 def _judged(
-    value: float, variance: float, degrees: float | None, level: float
+    value: float, variance: float, degrees: float | None, level: float, varies: bool
 ) -> tuple[float | None, float | None, float | None]:
-    """Return ends and p-value of a difference; None of one that is not 0 although nothing is seen to vary."""
+    """Return ends and p-value of a difference.
+
+    Where no difference is seen to vary there are none; but what ``varies`` in both alike cancels, and is surely 0.
+    """
     from scipy.special import ndtr, stdtr
 
-    if variance <= 0.0:
-        return (0.0, 0.0, 1.0) if value == 0.0 else (None, None, None)
-    error = math.sqrt(variance)
+    error = math.sqrt(max(0.0, variance))
+    if error <= ROUNDING:
+        zero = abs(value) <= ROUNDING
+        return (0.0, 0.0, 1.0) if zero and varies else (None, None, 1.0 if zero else None)
     half = student_quantile(level, 1e9 if degrees is None else degrees) * error
     far = -abs(value) / error
     tail = float(ndtr(far) if degrees is None else stdtr(degrees, far))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from audits.statistics.judged import Judged, rows_by
 
@@ -23,29 +24,47 @@ def shared_targets(a: Judged, b: Judged) -> list[Any]:
 
 @dataclass(frozen=True)
 class Same:
-    """What two attacks have in common, point by point: their ``scores``, and decisions by name."""
+    """What two attacks have in common, point by point: their ``scores``, and decisions by name.
+
+    ``hits``, ``alarms``: those whose decisions about members, and about non-members, are the same.
+    """
 
     scores: bool = False
-    decisions: frozenset[str] = frozenset()
+    hits: frozenset[str] = frozenset()
+    alarms: frozenset[str] = frozenset()
+
+    @property
+    def decisions(self) -> frozenset[str]:
+        """Those whose decisions about all points are the same."""
+        return self.hits & self.alarms
 
 
 def same_values(a: Judged, b: Judged) -> Same:
     """Return which values both gave alike to the same points of the same targets, in whatever order of rows.
 
-    Nothing is alike where the points differ, or are not named.
+    Nothing is alike where the points differ, or are not named; of rates only the points that they count matter.
     """
-    if a.point is None or b.point is None or a.scores.size != b.scores.size:
+    if a.point is None or b.point is None:
         return Same()
     one, other = (each.on(np.lexsort((each.point, each.target))) for each in (a, b))  # type: ignore[arg-type]
-    if not all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("target", "point", "member")):
-        return Same()
-    return Same(
-        np.array_equal(one.scores, other.scores, equal_nan=True),
-        frozenset(
-            name
-            for name, values in one.decisions.items()
-            if name in other.decisions and np.array_equal(values, other.decisions[name], equal_nan=True)
-        ),
+    kinds = [(one.on(own), other.on(theirs)) for own, theirs in _by_kind(one, other)]
+    points = [all(np.array_equal(getattr(x, name), getattr(y, name)) for name in ("target", "point")) for x, y in kinds]
+    hits, alarms = (_alike(*kind) if same else frozenset[str]() for kind, same in zip(kinds, points, strict=True))
+    scores = all(points) and all(np.array_equal(x.scores, y.scores, equal_nan=True) for x, y in kinds)
+    return Same(scores, hits, alarms)
+
+
+def _by_kind(one: Judged, other: Judged) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Return the rows of both that are of members, and those of non-members."""
+    return [(np.flatnonzero(one.member == member), np.flatnonzero(other.member == member)) for member in (True, False)]
+
+
+def _alike(one: Judged, other: Judged) -> frozenset[str]:
+    """Return the names of decisions that are the same row by row."""
+    return frozenset(
+        name
+        for name, values in one.decisions.items()
+        if name in other.decisions and np.array_equal(values, other.decisions[name], equal_nan=True)
     )
 
 

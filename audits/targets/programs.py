@@ -121,11 +121,6 @@ def onnx(data: bytes, name: str) -> Run:
     return graph(session_of(data, name), name)
 
 
-def declared(data: bytes, name: str) -> torch.dtype:
-    """Return the type of the numbers that an ONNX graph takes; raises BadInput as ``onnx``."""
-    return TYPES[input_of(session_of(data, name), name).type]
-
-
 def session_of(data: bytes, name: str) -> Session:
     """Return an ONNX file, ready to be run by onnxruntime."""
     try:
@@ -211,8 +206,9 @@ RUNS: Mapping[str, Callable[[bytes, str], Run]] = {"torchscript": torchscript, "
 
 def not_run(name: str, x: torch.Tensor, error: Exception | None) -> BadInput:
     """Return the error of a program that raised."""
+    numbers = f" from {x.min():g} to {x.max():g}" if x.numel() else ""
     return BadInput(
-        f"target.weights: {name} does not take inputs of shape {tuple(x.shape[1:])}, {len(x)} at a time: "
+        f"target.weights: {name} does not take inputs of shape {tuple(x.shape[1:])}{numbers}, {len(x)} at a time: "
         f"{first_line(error)}"
     )
 

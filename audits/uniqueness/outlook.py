@@ -31,10 +31,14 @@ FACTORS = {"ridge": 1, "pinv": 20}
 
 @dataclass(frozen=True)
 class Outlook:
-    """Seconds of work in one process, and the most bytes that it holds beside the points."""
+    """Seconds of work in one process, and the most bytes that it holds beside the points.
+
+    ``diagonal``: the seconds of mode diagonal among them.
+    """
 
     seconds: float
     bytes: int
+    diagonal: float = 0.0
 
 
 def outlook(
@@ -60,10 +64,12 @@ def outlook(
         if needs_gram(modes):
             total += gram_seconds(survey, x, y, points, chunk, memory, one, clock)
             total += sum(FACTORS.get(mode, 0) for mode in modes) * points**3 * one
+        diagonal = 0.0
         if "diagonal" in modes:
-            total += begun + diagonal_seconds(survey, x, y, points, chunk, memory, clock)
+            diagonal = begun + diagonal_seconds(survey, x, y, points, chunk, memory, clock)
+            total += diagonal
         copies = 3 * sum(value.numel() for value in survey.model.parameters()) * survey.dtype.itemsize
-    return Outlook(total, (2 * 8 * points**2 if needs_gram(modes) else 0) + memory + copies)
+    return Outlook(total, (2 * 8 * points**2 if needs_gram(modes) else 0) + memory + copies, diagonal)
 
 
 def gram_seconds(

@@ -12,7 +12,7 @@ from audits.apollo.design.split import overlap_warnings
 from audits.errors import BadInput
 from audits.gradients.validate import made_auditable
 from orchestrator.apollo.components import complete
-from orchestrator.apollo.plan import ApolloPlan
+from orchestrator.apollo.plan import CONTROLS, ApolloPlan
 from orchestrator.apollo.presets import untuned_warnings
 from orchestrator.apollo.split_checks import split_problems
 from orchestrator.apollo.target_checks import check_points, sizes_of, target_problems, target_warnings
@@ -40,6 +40,7 @@ def contradictions(plan: ApolloPlan) -> list[str]:
         *(target_problems(plan) if plan.target else split_problems(plan.split.design())),
         *search_problems(plan),
         *repeated_labels(plan),
+        *names_of_controls(plan),
         *rate_problems(plan),
         *watching_problems(plan),
         *access_problems(plan),
@@ -88,6 +89,16 @@ def repeated_labels(plan: ApolloPlan) -> list[str]:
         for rate, count in repeats(f"{rate:g}" for rate in plan.audit.fpr)
     ]
     return [*methods, *attacks, *rates]
+
+
+def names_of_controls(plan: ApolloPlan) -> list[str]:
+    """Return the methods that have the name of a control which they are not: tables could not be read."""
+    return [
+        f"unlearning: {entry.label!r} is the name of a control, but the method is {entry.method}; give it another name "
+        "with `as: name`"
+        for entry in plan.unlearning
+        if entry.label in CONTROLS and entry.label != entry.method
+    ]
 
 
 def watched(plan: ApolloPlan) -> str:
@@ -149,7 +160,7 @@ def weaknesses(plan: ApolloPlan) -> tuple[str, ...]:
                 f"the candidates are {asked / ranked:.0%} of the {ranked} ranked points, hardly more {chosen(design)} "
                 "than random ones; raise split.ranking_models (and split.target_pool) or ask about fewer points"
             )
-    if all(entry.method in ("identity", "retrain") for entry in plan.unlearning):
+    if all(entry.method in CONTROLS for entry in plan.unlearning):
         lines.append("unlearning: only the controls; add a method that is worth auditing")
     return tuple(lines)
 

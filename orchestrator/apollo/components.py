@@ -94,9 +94,9 @@ def instead_of(name: str) -> str:
 def with_controls(methods: list[UnlearningMethod]) -> tuple[list[UnlearningMethod], tuple[str, ...]]:
     """Return the methods with identity in front and retrain behind where they were missing, and a note for each.
 
-    An entry under another name (``as``) is a method like others: controls are known by their own names.
+    The method decides: an entry under another name (``as``) is a control too.
     """
-    present = {entry.method for entry in methods if entry.label == entry.method}
+    present = {entry.method for entry in methods}
     missing = [name for name in CONTROLS if name not in present]
     kind = type(methods[0])
     before = [kind(method="identity")] if "identity" in missing else []

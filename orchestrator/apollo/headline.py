@@ -8,7 +8,15 @@ from typing import Any, get_args
 from audits.apollo.attacks import ATTACKS
 from audits.queries.access import Access
 from orchestrator.apollo.plan import CONTROLS, ApolloPlan, UnlearningMethod
-from orchestrator.apollo.result.controls import HELD, IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned_methods
+from orchestrator.apollo.result.controls import (
+    HELD,
+    IDENTITY,
+    OFF_CHANCE,
+    RETRAIN,
+    control_in,
+    not_learnt,
+    turned_methods,
+)
 from orchestrator.engine.headline import DIRECTION, LEARNT, Control, Doubt, Headline, Line, promise
 
 SUMMARY = ("auc", "tpr", "found_fpr")
@@ -69,8 +77,9 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     attacks = {line.place[1] for line in counted}
     rows: Mapping[str, list[Mapping[str, Any]]] = {name: [] for name in CONTROLS}
     for row in document["table"]:
-        if row["unlearner"] == RETRAIN.term or (row["unlearner"] == IDENTITY.term and row["attack"] in attacks):
-            rows[row["unlearner"]].append(row)
+        control = control_in(row)
+        if control == RETRAIN.term or (control == IDENTITY.term and row["attack"] in attacks):
+            rows[control].append(row)
     judges: tuple[tuple[str, Callable[[Sequence[Mapping[str, Any]]], str], Doubt], ...] = (
         (RETRAIN.term, off_chance, "truth"),
         (IDENTITY.term, without_power, "power"),
@@ -99,8 +108,12 @@ def of_model(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     text = f"deleted points stand out the other way round: {'; '.join(dict.fromkeys(odd))}" if odd else ""
     found = [Control(DIRECTION.term, text, "power")] if by_setting else []
     if document["plan"].get("target") is not None:
+        own_models = {row["unlearner"]: control_in(row) for row in document["table"]}
         told = [
-            not_learnt((row["unlearner"], row["retain_accuracy"], row["test_accuracy"]) for row in own)
+            not_learnt(
+                (own_models.get(name := row["unlearner"]), name, row["retain_accuracy"], row["test_accuracy"])
+                for row in own
+            )
             for own in of_settings(document.get("setting_utility") or document.get("utility", ()))
         ]
         if any(each is not None for each in told):

@@ -28,6 +28,15 @@ CONTROLS = ("identity", "retrain")
 """Methods whose tables show whether attacks can see anything, and whether they see anything else than unlearning."""
 
 
+def control_of(label: str, method: str | None) -> str | None:
+    """Return the control that a row is about, None of other methods: the method decides, whatever ``as`` calls it.
+
+    ``method``: None where it is the ``label`` itself.
+    """
+    found = method or label
+    return found if found in CONTROLS else None
+
+
 class Search(Section):
     """Apollo's search: weights α and β, radius step ε in the ``norm``, steps T, step size, shadows used."""
 
@@ -104,7 +113,7 @@ class UnlearningMethod(BaseModel):
     method: Annotated[str, Field(min_length=1)]
     """The method, by name. Its settings stand beside it in the same entry."""
     given_label: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] | None = Field(default=None, alias="as")
-    """A name of its own, for tables: needed where a method stands there twice."""
+    """A name of its own, for tables: needed where a method stands there twice. A control stays one."""
 
     @property
     def label(self) -> str:

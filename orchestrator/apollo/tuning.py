@@ -13,6 +13,7 @@ import yaml
 
 from audits.errors import BadInput
 from audits.writing import write_whole
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.document import flag
 from orchestrator.engine.jobs.job import Job, of_stage
 from orchestrator.engine.media import markdown, terminal
@@ -84,8 +85,9 @@ def tuned(name: str, settings: Sequence[Setting], store: Store, plan: BasePlan) 
 def row(setting: Setting, store: Store) -> dict[str, Any]:
     """Return what one setting's method does to its targets, beside retraining."""
     methods: Sequence[UnlearningMethod] = getattr(setting.plan, "unlearning", ())
-    (entry,) = (entry for entry in methods if entry.method not in ("identity", "retrain"))
-    own, retrained = (measured(setting, store, label) for label in (entry.label, "retrain"))
+    (entry,) = (entry for entry in methods if entry.method not in CONTROLS)
+    control = next(each.label for each in methods if each.method == "retrain")
+    own, retrained = (measured(setting, store, label) for label in (entry.label, control))
     gaps = [
         statistics.fmean(abs(found[name] - retrained[target][name]) for name in ACCURACIES)
         for target, found in own.items()

@@ -62,8 +62,9 @@ def command(
     chooses its settings as it goes on, as many random draws are priced, each run to its end. With --tune no target is
     asked about any setting but the plan's own and one other.
 
-    Runs nothing but, if the store knows no model like these, a few training steps on random data to time them. Of data
-    sets of known size (`orch data ls`) the images need not be there.
+    Runs nothing but, if the store knows no model like these, a few training steps on random data to time them, and a
+    target that is a program on a few points, to see that it takes them. Of data sets of known size (`orch data ls`) the
+    images need not be there.
     """
     if images_per_second is not None and not math.isfinite(images_per_second):
         raise BadInput(f"--images-per-second is {images_per_second}; give a number of images, e.g. 2500")

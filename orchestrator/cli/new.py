@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 from audits.data.catalogue import describe
 from audits.errors import BadInput, did_you_mean
 from audits.own.permission import is_own
+from audits.targets.forms import file_and_part
 from audits.targets.members import read_members
 from orchestrator.cli.completing import files, starting
 from orchestrator.cli.completing import kinds as kind_names
@@ -35,7 +36,9 @@ QUESTIONS = {
 
 MISFIT = "does not fit the architecture"
 """What is said of weights that another model may fit."""
-OWN = "File or address of a model of yours (empty: models are trained)"
+SIZED = ("split", "audit", "transfer")
+"""The sections that hold what sizes differ in: what is refused of others, another size does not mend."""
+OWN = "File, folder of save_pretrained or address of a model of yours (empty: models are trained)"
 
 
 def sizes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -59,7 +62,7 @@ def sizes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 )
 @click.option(
     "--target",
-    metavar="FILE|ADDRESS",
+    metavar="FILE|FOLDER|ADDRESS",
     shell_complete=files,
     help="A model of yours that is to be audited (kinds mia and gnq).",
 )
@@ -186,10 +189,11 @@ def require_data(name: str) -> None:
 
 
 def require_file(target: str) -> str:
-    """Return the target; raises BadInput for a file that is not there."""
-    if target and ":" not in target and not Path(target).is_file():
-        what = "is a folder" if Path(target).is_dir() else "is not here"
-        raise BadInput(f"target {target} {what}; give a file, or an address (http://…)")
+    """Return the target; raises BadInput for a file or a folder that is not there."""
+    if target and ":" not in target and not Path(file_and_part(target)[0]).expanduser().exists():
+        raise BadInput(
+            f"target {target} is not here; give a file, a folder of save_pretrained, or an address (http://…)"
+        )
     return target
 
 
@@ -273,6 +277,8 @@ def fitting(kind: str, size: str, parts: Parts) -> tuple[str, str]:
         try:
             check_against_data(plan, absent=True)
         except BadInput as error:
+            if not str(error).startswith(SIZED):
+                raise
             refused = error
         else:
             return text, name if share == 1 else f"{name}, cut to {share:.0%} of its points"

@@ -29,6 +29,7 @@ from orchestrator.cli.submitted_work import HANDED_ON, PLAN, SAID_OF_STORES, Wor
 from orchestrator.engine.media import terminal
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder
+from orchestrator.engine.run.taking import made_ready
 
 BROKE = 3
 OWN_CODES = (0, 1, 2, BROKE, *EXIT_CODES)
@@ -64,8 +65,9 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
         work = read_command(session, words, out)
         server = JobServer(address)
         clear(work.junit, work.summary)
+        with made_ready(work.out, work.plan, force=work.force):
+            name = start(server, work)
         session.log = claim_folder(work.out, work.plan, force=work.force)
-        name = start(server, work)
         say(f"job {name} at {address}", err=work.as_json)
         ended = follow(server, name, work.out, as_json=work.as_json)
     code = exit_code(ended)

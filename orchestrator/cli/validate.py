@@ -16,13 +16,12 @@ from orchestrator.cli.completing import plans
 from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, allow_options, planned, set_option
 from orchestrator.engine.data import gpu_here, looked_at
-from orchestrator.engine.given_files import target_of, with_digests
-from orchestrator.engine.kind import load
+from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.media import terminal
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
-from orchestrator.engine.run.crew import CHECK_ASKED
+from orchestrator.engine.target_check import check_target_of
 from orchestrator.kinds import open_design
 
 if TYPE_CHECKING:
@@ -67,8 +66,7 @@ def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> None:
             changed, data=data(changed.data.name, changed.data.root, changed.data.groups), device="cpu"
         )
         design.priced().jobs()  # also where others cannot be laid out before the first are done
-        if target_of(changed) is not None:
-            load(CHECK_ASKED)(design)
+        check_target_of(design)
         if changed.data.groups is not None:
             design.priced().borders()  # sizes of groups decide whether they can be dealt
 

@@ -37,8 +37,8 @@ def compared(
     level: float,
     all_pairs: bool = False,
     matches: Sequence[Match] = (),
-) -> tuple[list[PairRow], list[DifferenceRow], list[str]]:
-    """Return what is paired in each pair of sides, all differences with Holm's correction, and notes.
+) -> tuple[list[PairRow], list[DifferenceRow]]:
+    """Return what is paired in each pair of sides, and all differences with Holm's correction.
 
     Raises BadInput for metrics and attacks that no two sides have, and for names to match that a side does not have.
     """
@@ -47,7 +47,6 @@ def compared(
             raise BadInput(f"--metric {name!r}{did_you_mean(name, METRICS)}; allowed: {', '.join(METRICS)}")
     pairs: list[PairRow] = []
     rows: list[DifferenceRow] = []
-    notes: list[str] = []
     both = pairs_of(sides, all_pairs)
     for (first, second), own in zip(both, fitting(both, matches), strict=True):
         found = matched(first, second, own)
@@ -64,14 +63,14 @@ def compared(
             for one, other in found.pairs
             if not attacks or {one.name, one.attack, other.name, other.attack} & {*attacks}
         ]
-        if not metrics or {TPR, PRECISION} & {*metrics}:
-            notes += without_rates(first, second, [(each.one, each.other) for each in chosen])
         made = [row for each in chosen for row in rows_of(first, second, each, metrics, level, same)]
         if not made:
             raise BadInput(f"{first.label} and {second.label} have none of {', '.join(metrics)} in common")
         loosest = max(made, key=lambda row: ORDER.index(row.paired))
         equal = all(each.identical for each in chosen)
         rates = [] if metrics and not {TPR, FPR, PRECISION} & {*metrics} else rates_left_out(first, second, chosen)
+        if not metrics or {TPR, PRECISION} & {*metrics}:
+            rates += void_left_out(first, second, chosen)
         pairs.append(
             PairRow(
                 first=first.label,
@@ -85,7 +84,7 @@ def compared(
             )
         )
         rows += made
-    return pairs, corrected(rows, level), list(dict.fromkeys(notes))
+    return pairs, corrected(rows, level)
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,8 @@ class Pair:
 
     def measured(self, metric: str, decision: str) -> tuple[Measured, Measured, bool]:
         """Return a metric of the other side and of the one, and whether the values that it is of are equal."""
-        equal = self.same.scores if metric == AUC else decision in self.same.decisions
+        same = {TPR: self.same.hits, FPR: self.same.alarms}.get(metric, self.same.decisions)
+        equal = self.same.scores if metric == AUC else decision in same
         # The same values in another order of rows would differ by rounding errors.
         other = self.one if equal else self.other
         return measured(other.judged, metric, decision), measured(self.one.judged, metric, decision), equal
@@ -132,6 +132,7 @@ def rows_of(
         except BadInput:
             continue  # precision is 0/0 in one of them
         found = difference(value, own, shared, same_data, level)
+        low, high = (0.0, 0.0) if equal else (found.low, found.high)
         yield DifferenceRow(
             first=first.label,
             second=second.label,
@@ -143,7 +144,7 @@ def rows_of(
             promised_fpr=float(decision) if NOMINAL.fullmatch(decision) else None,
             first_value=found.b,
             second_value=found.a,
-            difference=Estimate(found.value, found.low, found.high),
+            difference=Estimate(found.value, low, high),
             p=found.p,
             over=interval_over(one, other),
             identical=equal,
@@ -160,17 +161,20 @@ def void(side: Side, said: Said) -> bool:
     return said.place in side.void
 
 
-def without_rates(first: Side, second: Side, found: Sequence[tuple[Said, Said]]) -> list[str]:
-    """Return a note for each side in which attacks broke a nominal rate: their hit rates are not compared."""
-    notes = []
-    for side, place in ((first, 0), (second, 1)):
-        own = [pair[place] for pair in found]
+def void_left_out(first: Side, second: Side, pairs: Sequence[Pair]) -> list[str]:
+    """Return a sentence for each side in which attacks broke a nominal rate: their hit rates are not compared."""
+    found = []
+    for side, other, own in (
+        (first, second, [each.one for each in pairs]), (second, first, [each.other for each in pairs]),
+    ):  # fmt: skip
         if broken := dict.fromkeys("/".join(filter(None, each.place)) for each in own if void(side, each)):
-            notes.append(
-                f"{side.label}: {', '.join(broken)} broke a nominal false-positive rate: hit rates are void there, "
-                "and not compared"
+            verb = "it broke" if len(broken) == 1 else "they broke"
+            more = " and precision" if any("" in each.judged.decisions for each in own if void(side, each)) else ""
+            found.append(
+                f"In {side.label}, not compared with {other.label}: hit rates{more} of {', '.join(broken)}, void "
+                f"because {verb} a nominal false-positive rate."
             )
-    return notes
+    return found
 
 
 def rates_left_out(first: Side, second: Side, pairs: Sequence[Pair]) -> list[str]:
@@ -224,11 +228,14 @@ def reason(cause: str, row: DifferenceRow) -> str:
             f"Partly paired: {row.shared_targets} of {sizes} targets were queried about the same points with the same "
             "members; the others are not paired."
         )
+    single = row.first_targets == row.second_targets == 1  # held fixed: nothing but points varies
     if row.paired == POINTS:
+        vary = "" if single else f" Targets ({sizes}) vary independently, which makes intervals wider."
         return (
-            f"Points are paired, targets are not: {row.shared_points} points are in both, with different members. "
-            f"Targets ({sizes}) vary independently, which makes intervals wider."
+            f"Points are paired, targets are not: {row.shared_points} points are in both, but no target was queried "
+            f"about the same points with the same members.{vary}"
         )
     if cause:
         return f"Unpaired: {cause}."
-    return f"Unpaired: no point is known to be in both; targets ({sizes}) and points vary independently."
+    vary = "" if single else f"; targets ({sizes}) and points vary independently"
+    return f"Unpaired: no point is known to be in both{vary}."

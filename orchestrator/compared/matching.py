@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from audits.errors import BadInput, did_you_mean
 from orchestrator.compared.sides import Said, Side
 
 LEVELS = ("method", "setting", "attack")
 MOST_NAMED = 6
+OWN = "models of the plan’s own"
 Match = tuple[str, str]
 """A name of the first side and the name of the other that it is compared with."""
 
@@ -99,6 +101,7 @@ def matched(first: Side, second: Side, matches: Sequence[Match] = ()) -> Matched
         (
             *(f"{one} ({first.label}) with {other} ({second.label})" for one, other in used if one != other),
             *_unlike(first, second, methods),
+            *_of_others(first, second, methods),
         ),
         (
             *left_out(first, second, _not_among(first, [one for one, _ in pairs])),
@@ -114,6 +117,20 @@ def _unlike(first: Side, second: Side, methods: Mapping[str, str]) -> list[str]:
         own, others = (side.made[name]["method"] if name in side.made else "" for side in (first, second))
         if own and others and own != others:
             found.append(f"{name} ({own} in {first.label}) with {name} ({others} in {second.label})")
+    return found
+
+
+def _of_others(first: Side, second: Side, methods: Mapping[str, str]) -> list[str]:
+    """Return which methods are compared though their scores are of models of other kinds: given ones, and trained."""
+    found = []
+    for names in methods.items():
+        whose = [side.given.get(name, OWN) for side, name in zip((first, second), names, strict=True)]
+        if whose[0] != whose[1]:
+            parts = [
+                f"{name} ({what} in {side.label})" if name else f"{what} ({side.label})"
+                for name, what, side in zip(names, whose, (first, second), strict=True)
+            ]
+            found.append(" with ".join(parts))
     return found
 
 
@@ -156,11 +173,13 @@ def _by_name(own: Sequence[str], other: Sequence[str], given: Mapping[str, str])
 def _methods(first: Side, second: Side, given: Mapping[str, str]) -> dict[str, str]:
     """Return the methods that are compared."""
     found = _by_name(first.methods, second.methods, given)
+    left = [name for name in first.methods if name not in found]
+    others = [name for name in second.methods if name not in {*found.values()}]
     alike = [
         (one, other)
-        for one in _rest(first, found)
-        for other in _rest(second, found.values())
-        if one in first.made and first.made[one] == second.made.get(other)
+        for one in left
+        for other in others
+        if (what := _what(first, one)) is not None and what == _what(second, other)
     ]
     for one, other in alike:
         if sum(one == pair[0] or other == pair[1] for pair in alike) == 1:
@@ -168,6 +187,12 @@ def _methods(first: Side, second: Side, given: Mapping[str, str]) -> dict[str, s
     if len(rest := _rest(first, found)) == len(other_rest := _rest(second, found.values())) == 1:
         found[rest[0]] = other_rest[0]
     return found
+
+
+def _what(side: Side, name: str) -> Any:
+    """Return what a method of a side is, whatever it is called: of a control the method alone; None if not known."""
+    made = side.made.get(name)
+    return made["method"] if made and name in side.controls else made
 
 
 def _rest(side: Side, used: Iterable[str]) -> list[str]:

@@ -120,9 +120,7 @@ class CompareResult(FinishedRun):
     def whole(self) -> bool:
         """Whether whole runs are compared: no attack is left out, and no score or decision that metrics leave out."""
         left_out = any(pair.left_out or not pair.identical for pair in self.pairs)
-        return not (
-            left_out or self.notes or self.plan["options"]["attacks"] or any(side.setting for side in self.sides)
-        )
+        return not (left_out or self.plan["options"]["attacks"] or any(side.setting for side in self.sides))
 
     def again(self) -> str:
         """Return the command that compares the same runs again."""

@@ -46,9 +46,7 @@ def compare(
         raise BadInput(f"--out {out} is a file or holds a run; give a folder of its own")
     names = parse_matches(matches)
     sides = sides_of(folders, settings)
-    pairs, rows, notes = compared(
-        sides, metrics=metrics, attacks=attacks, level=level, all_pairs=all_pairs, matches=names
-    )
+    pairs, rows = compared(sides, metrics=metrics, attacks=attacks, level=level, all_pairs=all_pairs, matches=names)
     options = {
         "settings": list(settings), "metrics": list(metrics), "attacks": list(attacks), "all_pairs": all_pairs,
         "matches": list(matches),
@@ -58,7 +56,6 @@ def compare(
         kind=CompareResult.KIND,
         seed=sides[0].seed,
         settings=(SettingRow(setting="base", overrides={}),),
-        notes=tuple(notes),
         plan={"runs": [str(side.folder) for side in sides], "options": options},
         versions=versions(),
         sides=tuple(

@@ -58,9 +58,10 @@ class Side:
     """A run, or one setting of it, by its label: what its attacks said, setting by setting.
 
     ``modes``: setting → its mode, in a kind that has modes; sides of other kinds or modes ask other questions.
-    ``data``: what decides whether points of one id are one point. ``controls``: methods that every run of the kind has;
-    ``made``: method → its settings, where the plan gives them. ``void``: setting and attack of lines that broke a
-    nominal rate, so that no hit rate of theirs may be quoted.
+    ``data``: what decides whether points of one id are one point. ``controls``: methods that every run of the kind has,
+    by whatever names; ``made``: method → its settings, where the plan gives them. ``void``: setting and attack of lines
+    that broke a nominal rate, so that no hit rate of theirs may be quoted. ``given``: method ("" where a kind has none)
+    → which of a user's models its scores are of; absent where they are of models that the plan trains.
     """
 
     label: str
@@ -74,6 +75,7 @@ class Side:
     controls: tuple[str, ...] = ()
     made: Mapping[str, Any] = field(default_factory=dict, repr=False)
     void: frozenset[tuple[str, str]] = frozenset()
+    given: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> list[str]:
@@ -104,12 +106,13 @@ def read_side(folder: Path) -> Side:
         )
     kind, plan = str(document["kind"]), document["plan"]
     check_parts(document, str(folder / "result.json"))
+    made = made_by(document)
+    controls = controls_of(made, table) if (table := None if kind == SCORED else kind_named(kind).judged) else ()
     scores = read_parquet(folder / "scores.parquet")
     judged = judged_of(scores, kind)
     if not judged:
         raise BadInput(f"{folder} has no attack that can be compared")
     prints = fingerprints(folder, document, judged)
-    table = None if kind == SCORED else kind_named(kind).judged
     return Side(
         label=folder.name,
         folder=folder,
@@ -119,10 +122,24 @@ def read_side(folder: Path) -> Side:
         modes={entry["setting"]: entry["mode"] for entry in document["settings"] if "mode" in entry},
         data=data_of(str(folder), plan, prints.data if prints else None, kind == SCORED),
         said=tuple(said_of(judged, table, scores)),
-        controls=table.controls if table else (),
-        made=made_by(plan),
+        controls=controls,
+        made={name: entries[0] for name, entries in made.items()},
         void=void_of(document),
+        given=given_of(plan, made, controls),
     )
+
+
+def given_of(plan: Mapping[str, Any], made: Mapping[str, Sequence[Any]], controls: Sequence[str]) -> dict[str, str]:
+    """Return the methods whose scores are of models that a user brought, each with which; see ``Side.given``."""
+    if not (target := plan.get("target")):
+        return {}
+    if not made:
+        return {"": "the given model"}
+    found = {name: "the given model" for name in made if name not in controls}
+    if isinstance(target, Mapping) and target.get("original") is not None:
+        before = [name for name in controls if any(each["method"] == "identity" for each in made.get(name, ()))]
+        found |= dict.fromkeys(before, "the given model before unlearning")
+    return found
 
 
 def check_parts(document: Mapping[str, Any], where: str) -> None:
@@ -133,14 +150,12 @@ def check_parts(document: Mapping[str, Any], where: str) -> None:
             kind_named(kind)
         except BadInput as error:
             raise BadInput(f"{where}: {error}") from None
-    entries = plan.get("unlearning") or ()
+    settings: list[Any] = [each["overrides"] for each in document["settings"]]
+    lists = [plan.get("unlearning"), *(each.get("unlearning") for each in settings if isinstance(each, Mapping))]
     for name, fits in (
         ("plan.data is no section", kind == SCORED or isinstance(plan.get("data"), Mapping)),
-        (
-            "plan.unlearning is no list of methods",
-            isinstance(entries, Sequence)
-            and all(isinstance(each, Mapping) and isinstance(each.get("method"), str) for each in entries),
-        ),
+        ("overrides of a setting are no section", all(isinstance(each, Mapping) for each in settings)),
+        ("unlearning is no list of methods", all(lists_methods(entries or []) for entries in lists)),
         (
             "table is no list of lines with setting and attack",
             all(isinstance(row, Mapping) and (not breaks(row) or {"setting", "attack"} <= {*row}) for row in rows),
@@ -148,6 +163,13 @@ def check_parts(document: Mapping[str, Any], where: str) -> None:
     ):
         if not fits:
             raise BadInput(f"{where} is damaged: {name}; take it from a copy, or run the audit again")
+
+
+def lists_methods(entries: Any) -> bool:
+    """Say whether a value of a plan is a list of entries that each name a method."""
+    return isinstance(entries, Sequence) and all(
+        isinstance(each, Mapping) and isinstance(each.get("method"), str) for each in entries
+    )
 
 
 def fingerprints(folder: Path, document: Mapping[str, Any], judged: Sequence[Judged]) -> Fingerprints | None:
@@ -176,13 +198,26 @@ def said_of(judged: Sequence[Judged], table: ScoresTable | None, scores: pa.Tabl
     return found
 
 
-def made_by(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return unlearning method → what it is: the entry of the plan without the name that it gives itself."""
-    found = {}
-    for entry in plan.get("unlearning") or ():
+def made_by(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return unlearning method → what it is: the entries of the plan, and of settings with methods of their own.
+
+    Entries are without the name that they give themselves (``as``).
+    """
+    lists = [
+        document["plan"].get("unlearning"),
+        *(each["overrides"].get("unlearning") for each in document["settings"]),
+    ]
+    found: dict[str, list[Any]] = {}
+    for entry in (entry for entries in lists for entry in entries or ()):
         what = {name: value for name, value in entry.items() if name != "as"}
-        found[str(entry.get("as") or entry["method"].rpartition(":")[2])] = what
+        found.setdefault(str(entry.get("as") or entry["method"].rpartition(":")[2]), []).append(what)
     return found
+
+
+def controls_of(made: Mapping[str, Sequence[Any]], table: ScoresTable) -> tuple[str, ...]:
+    """Return the names of the controls: the method decides; where the plan says none, the name is the method."""
+    named = (name for name, entries in made.items() if all(each["method"] in table.controls for each in entries))
+    return (*named, *(name for name in table.controls if name not in made))
 
 
 def void_of(document: Mapping[str, Any]) -> frozenset[tuple[str, str]]:

@@ -122,6 +122,11 @@ class GivenJobs(KeyedJobs):
         """
         return None
 
+    @property
+    def target_classes(self) -> int:
+        """How many classes the given models tell apart: all of the data, unless the kind says otherwise."""
+        return len(self.data.classes)
+
     def given_model(self, field: str = "weights") -> Reference:
         """Return where a given model stands in the store."""
         return Reference(STAGE, self.given_job(field).key)

@@ -117,6 +117,11 @@ class MiaDesign(ABC):
         split = self.plan.split
         return draw_given_pool(kept, np.intersect1d(others, ids), split.train_size, split.test, self.plan.seed)
 
+    @property
+    def target_classes(self) -> int:
+        """How many classes a given target tells apart: those of the plan."""
+        return len(self.classes)
+
     def asked_points(self) -> Ids:
         """Return the points about which a given target is asked: those of the pool, and test points."""
         import numpy as np

@@ -209,10 +209,13 @@ def main_setting_of(document: Mapping[str, Any]) -> str:
 
 
 def read_result(out: Path) -> dict[str, Any]:
-    """Return result.json of a finished run; raise BadInput when a file is missing or of another schema.
+    """Return result.json of the finished run in the folder ``out``.
 
-    A run of aggregates only keeps no scores.
+    Raises BadInput for what is no folder, and where a file is missing or of another schema. A run of aggregates
+    only keeps no scores.
     """
+    if out.is_file():
+        raise BadInput(f"{out} is a file; give the folder of the run, {out.parent}")
     if not (out / "result.json").is_file():
         raise BadInput(f"{out} is not a finished run: result.json is missing")
     file = out / "result.json"

@@ -44,6 +44,11 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
         """The recipes of both sides."""
         return (self.plan.recipe, *([self.plan.transfer.recipe] if self.plan.transfer.recipe else []))
 
+    @property
+    def target_classes(self) -> int:
+        """How many classes a given target tells apart: those of its side."""
+        return len(self.classes(self.asked_side))
+
     def asked_points(self) -> Ids:
         """Return the points of the candidates' data set about which the target is asked."""
         import numpy as np

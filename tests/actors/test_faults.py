@@ -42,9 +42,11 @@ def last(folder: Path, units: list[FileJob]) -> FileJob:
     return FileJob("last", str(folder), tuple(unit.key for unit in units), "die")
 
 
+@pytest.mark.long
 def test_a_killed_worker_costs_only_what_was_unfinished_and_a_deadly_job_is_given_up_by_name(
     cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In short: ``test_a_killed_actor_costs_only_what_was_unfinished``."""
     monkeypatch.setattr(tests.actors.file_jobs, "MAX_LOSSES", 2)
     folder = tmp_path / "run"
     units = chain(folder, j1_1="die_once")
@@ -58,7 +60,9 @@ def test_a_killed_worker_costs_only_what_was_unfinished_and_a_deadly_job_is_give
     assert starts(folder, "last") == 2
 
 
+@pytest.mark.long
 def test_killed_actors_are_replaced_and_a_deadly_unit_is_given_up(cluster: Workers, tmp_path: Path) -> None:
+    """In short: the next test."""
     folder = tmp_path / "run"
     units = chain(folder, j1_1="die_once", j2_0="die_once")
     with pytest.raises(WorkersLost, match=r"job last is given up: its worker died 2"):
@@ -71,6 +75,19 @@ def test_killed_actors_are_replaced_and_a_deadly_unit_is_given_up(cluster: Worke
             max_losses=2,
         )
     assert done(folder) == expected(tmp_path / "undisturbed")
+
+
+def test_a_killed_actor_costs_only_what_was_unfinished(cluster: Workers, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    units = chain(folder, rows=2, j0_1="die_once")
+    actors = replace(cluster, engine="actors")
+    do_jobs(units, make_perform, actors, on_progress=ignore, is_done=partial(is_done, folder))
+    for unit in reversed(chain(tmp_path / "undisturbed", rows=2)):
+        perform(unit)
+    assert done(folder) == done(tmp_path / "undisturbed")
+    before = (folder / "at_death_of_0.1").read_text().split()
+    assert "0.0" in before and starts(folder, "0.1") == 2
+    assert all(starts(folder, key) == 1 for key in before)
 
 
 @pytest.mark.long

@@ -58,7 +58,8 @@ with growing_cluster(folder / "cluster", kinds, idle_minutes=0.05) as address:
 """
 
 
-@pytest.mark.parametrize(("count", "share"), [(2, 1), pytest.param(10, 0.2, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("count", "share"), [(2, 1), (10, 0.2)])
 def test_workers_come_from_nothing_tile_a_gpu_spare_the_head_and_go(tmp_path: Path, count: int, share: float) -> None:
     """Jobs that wait for each other are done only if ``count`` workers find a place at a time."""
     done = script(GROWING.replace("COUNT", str(count)).replace("SHARE", str(share)), tmp_path)

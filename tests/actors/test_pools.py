@@ -271,7 +271,7 @@ def test_what_jobs_say_in_this_process_is_heard_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("engine", ["train", "actors"])
+@pytest.mark.parametrize("engine", [pytest.param("train", marks=pytest.mark.long), "actors"])
 def test_the_driver_hears_what_jobs_of_workers_say(tmp_path: Path, cluster: Workers, engine: Engine) -> None:
     assert heard_by_the_driver(tmp_path, replace(cluster, count=1, engine=engine)) == SAID
 
@@ -285,7 +285,7 @@ def failing(folder: Path) -> list[FileJob]:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("engine", ["train", "actors"])
+@pytest.mark.parametrize("engine", [pytest.param("train", marks=pytest.mark.long), "actors"])
 def test_two_workers_write_the_files_of_no_worker_and_a_failing_job_stops_them_as_itself(
     tmp_path: Path, cluster: Workers, engine: Engine
 ) -> None:
@@ -316,6 +316,7 @@ def test_workers_that_cannot_be_placed_are_refused_at_once(tmp_path: Path, clust
     assert describe().room(1.0, 0.0) == 2
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_tune_runs_every_configuration_once_and_again_when_asked_again(tmp_path: Path, cluster: Workers) -> None:
     """The first failing trial is raised after all others have run. An interrupt stops the trials and arrives as one."""
@@ -353,6 +354,7 @@ def test_tune_runs_every_configuration_once_and_again_when_asked_again(tmp_path:
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_trials_that_end_without_a_result_are_not_done(tmp_path: Path, cluster: Workers) -> None:
     trial = partial(signal_once, tmp_path, os.getpid(), signal.SIGUSR1)  # upon which Tune ends as if all were well

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 from dataclasses import replace
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch.multiprocessing as mp
 
 from actors.jobs import Workers, WorkersLost
 from actors.pools import do_jobs
@@ -19,7 +19,7 @@ from audits.errors import BadInput
 from tests.actors.file_jobs import done, ignore, is_done
 from tests.actors.team_jobs import ROUNDS, TeamJob, make_perform, starts
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 
 def carry_out(folder: Path, cluster: Workers, *jobs: TeamJob, max_losses: int = 3) -> None:
@@ -37,7 +37,10 @@ def sums(folder: Path) -> dict[str, float]:
     return {key: float(text.split()[0]) for key, text in done(folder).items()}
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 def test_two_workers_do_a_job_together_and_go_on_when_the_second_dies(cluster: Workers, tmp_path: Path) -> None:
+    """In short: ``test_on_a_cluster_a_team_meets_at_a_port_of_its_first_worker``."""
     place = str(tmp_path)
     first = TeamJob("first", place)
     alone = TeamJob("alone", place, ("first",), alone=True)
@@ -50,6 +53,8 @@ def test_two_workers_do_a_job_together_and_go_on_when_the_second_dies(cluster: W
     assert {host for text in done(tmp_path).values() for host in text.split()[1:]} == {"127.0.0.1"}
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 def test_what_one_worker_or_all_raise_arrives_as_itself(cluster: Workers, tmp_path: Path) -> None:
     for action, said in (("all fail", ""), ("second fails", "1")):
         folder = tmp_path / action
@@ -60,8 +65,8 @@ def test_what_one_worker_or_all_raise_arrives_as_itself(cluster: Workers, tmp_pa
 
 
 @pytest.mark.long
+@pytest.mark.cluster
 def test_a_hung_second_worker_is_killed_and_a_failing_first_one_ends_the_run(cluster: Workers, tmp_path: Path) -> None:
-    """In short: the two tests above."""
     hung = tmp_path / "hung"
     carry_out(hung, cluster, TeamJob("hung", str(hung), action="second hangs once"))
     assert sums(hung) == {"hung": 3 * ROUNDS}
@@ -72,6 +77,7 @@ def test_a_hung_second_worker_is_killed_and_a_failing_first_one_ends_the_run(clu
 
 
 @pytest.mark.long
+@pytest.mark.cluster
 def test_a_job_that_kills_its_workers_is_given_up_by_name(cluster: Workers, tmp_path: Path) -> None:
     """In short: ``test_a_killed_worker_costs_only_what_was_unfinished_and_a_deadly_job_is_given_up_by_name``."""
     with pytest.raises(WorkersLost, match=r"job deadly is given up: its worker died 2 time\(s\)"):
@@ -108,7 +114,13 @@ def test_on_a_cluster_a_team_meets_at_a_port_of_its_first_worker(tmp_path: Path)
     call_together(group, 2, None)
     assert group.told.keys() == {0, 1, 2, 3}, "the fifth has no mate"
     assert group.told[0] == group.told[1] != group.told[2] == group.told[3]
-    mp.spawn(talk, (group.told[2], str(tmp_path)), nprocs=2)
+    fork = multiprocessing.get_context("fork")
+    pair = [fork.Process(target=talk, args=(rank, group.told[2], str(tmp_path))) for rank in range(2)]
+    for process in pair:
+        process.start()
+    for process in pair:
+        process.join()
+    assert [process.exitcode for process in pair] == [0, 0]
     said = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert said.keys() == {"0 of 2", "1 of 2"}
     interfaces = {name for _, name in socket.if_nameindex()}

@@ -60,7 +60,9 @@ def test_workers_do_not_see_the_working_folder_and_no_command_line_shows_a_secre
     assert not [line for line in lines if any(secret in line for secret in (token, *SECRETS.values()))]
 
 
+@pytest.mark.long
 def test_an_audit_imports_nothing_of_a_folder_that_is_somebody_elses(tmp_path: Path) -> None:
+    """In short: the test above, and ``tests/orchestrator/cli/test_working_folder.py`` of the command itself."""
     folder = tmp_path / "theirs"
     imported = plant(folder)
     words = ["audit", "mia", plan_file(folder), "--workers", "2", "--store", "../store", "--out", "../out"]
@@ -69,6 +71,7 @@ def test_an_audit_imports_nothing_of_a_folder_that_is_somebody_elses(tmp_path: P
     assert not imported.exists(), imported.read_text()
 
 
+@pytest.mark.long
 def test_code_that_was_allowed_is_found_and_takes_no_other_modules_place(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     imported = plant(folder, *installed())

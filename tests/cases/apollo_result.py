@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -166,8 +169,38 @@ def with_additions(scores: pa.Table, retained: int) -> pa.Table:
     return with_q_values(table)
 
 
+Made = tuple[dict, dict[str, bytes]]
+"""A result, and the files of its folder."""
+
+
+def left(made: Made, out: Path) -> dict:
+    """Write the files of a run under ``out`` and return its result."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in made[1].items():
+        (out / name).write_bytes(content)
+    return copy.deepcopy(made[0])
+
+
+def taken(write: Callable[[Path], dict]) -> Made:
+    """Return what ``write`` makes."""
+    with TemporaryDirectory() as place:
+        result = write(Path(place))
+        return result, {file.name: file.read_bytes() for file in Path(place).iterdir()}
+
+
 def write_whole_run(out: Path) -> dict:
     """Write a run that holds every optional field of result.json and return the result."""
+    return left(whole_run(), out)
+
+
+@functools.cache
+def whole_run() -> Made:
+    """Make the run of ``write_whole_run``, once a process."""
+    return taken(make_whole_run)
+
+
+def make_whole_run(out: Path) -> dict:
+    """Write what ``write_whole_run`` does."""
     result = write_run(out, chosen=transfers(), targets=2, points=100)
     scores = with_additions(pq.read_table(out / "scores.parquet"), retained=40)
     pq.write_table(scores, out / "scores.parquet")
@@ -215,8 +248,18 @@ def write_run(
 
     The files have the form of the first versions, without the fields that came later (``write_whole_run`` has all).
     """
+    return left(some_run(sweep, json.dumps(chosen), targets, points, seed), out)
+
+
+@functools.cache
+def some_run(sweep: bool, chosen: str, targets: int, points: int, seed: int) -> Made:
+    """Make a run of ``write_run``, once a process; ``chosen``: as JSON."""
+    return taken(lambda out: make_run(out, json.loads(chosen) or settings(sweep), sweep, targets, points, seed))
+
+
+def make_run(out: Path, chosen: list[dict], sweep: bool, targets: int, points: int, seed: int) -> dict:
+    """Write what ``write_run`` does."""
     rng = np.random.default_rng(seed)
-    chosen = chosen or settings(sweep)
     scores = score_table([entry["setting"] for entry in chosen], targets, points, seed)
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
     rows = summary.summarise(arrays, [0.05], bootstrap=200, permutations=200)

@@ -102,7 +102,12 @@ def copy_the_empty_database(dialect: Any, _: Any, arguments: Any, __: Any) -> No
     if name.startswith((":memory:", "file:")) or file.exists() or name.endswith(EMPTY):
         return
     with suppress(OSError):  # what is wrong with its folder MLflow finds out itself
-        shutil.copyfile(folder(f"mlflow-{version('mlflow')}", empty_database) / EMPTY, file)
+        shutil.copyfile(empty_mlflow(), file)
+
+
+def empty_mlflow() -> Path:
+    """Return MLflow's empty database, to be copied where a run in another process will look for its own."""
+    return folder(f"mlflow-{version('mlflow')}", empty_database) / EMPTY
 
 
 def empty_database(place: Path) -> None:

@@ -13,6 +13,9 @@ from orchestrator.cli.main import main
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.run import Run
 
+EVERY = ("validate", "cost", "sweep")
+"""The commands that refuse what an audit refuses."""
+
 
 class Refused(NamedTuple):
     """A plan that an audit of ``kind`` refuses: ``source``, a file or a shipped plan, with changes by --set.
@@ -26,7 +29,7 @@ class Refused(NamedTuple):
     changes: tuple[str, ...] = ()
     said: str = ""
     place: str = "."
-    by: tuple[str, ...] = ("validate", "cost", "sweep")
+    by: tuple[str, ...] = EVERY
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -34,7 +37,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "cost": ("--images-per-second=100",),
     "sweep": ("--vary=seed=0,1", "--out=o"),
 }
-"""The commands that refuse what an audit refuses, and what they are given beside the plan."""
+"""These commands, and what they are given beside the plan."""
 
 
 class WorkBegins(Exception):

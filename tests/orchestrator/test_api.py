@@ -26,11 +26,12 @@ from orchestrator.engine.run.search_checks import head_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 from orchestrator.engine.run.taking import taken
 from orchestrator.kinds import load_plan
-from tests.cases.runs import audited
+from tests.cases.runs import audited, draw_only
 from tests.cases.smallest_plans import ALL_DEFENCES, GNQ
 from tests.docs.commands import python_blocks
 
-VALUES = {field: value for field, value in GNQ.items() if "inversion" not in field} | {"defences": ALL_DEFENCES[:3]}
+VALUES = {field: value for field, value in GNQ.items() if "inversion" not in field}
+VALUES |= {"defences": ALL_DEFENCES[:1], "audit.attacks": ["loss", "lira"]}
 
 
 PAGE, GIVEN = (block for path, block in python_blocks() if path.name == "python.md")
@@ -48,6 +49,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         patch.setattr(runs, "planned", smaller)
         patch.setattr(Run, "track", lambda run, document: None)
         patch.setattr(Run, "watch", lambda run, settings, left, **how: None)
+        draw_only(patch, "frontier")
         patch.chdir(folder)
         scope: dict[str, Any] = {}
         exec(PAGE, scope)
@@ -113,11 +115,12 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
-def test_a_run_keeps_aggregates_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_keeps_aggregates_only(report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Run, "track", lambda run, document: None)
-    out = tmp_path / "out"
-    report = audit("gnq-smoke", VALUES, store=tmp_path / "store", out=out, quiet=True, aggregate_only=True)
-    assert report.document["aggregate_only"] is True and not (out / "scores.parquet").exists()
+    draw_only(monkeypatch, "frontier")
+    out, store = tmp_path / "out", report.folder.parent / "store"
+    found = audit("gnq-smoke", VALUES, store=store, out=out, quiet=True, aggregate_only=True)
+    assert found.document["aggregate_only"] is True and not (out / "scores.parquet").exists()
 
 
 def test_a_search_of_other_trials_is_refused_and_its_folder_left_alone(tmp_path: Path) -> None:

@@ -42,12 +42,16 @@ from tests.cases.hostile_names import (
     read_svgs,
     steering,
 )
+from tests.cases.runs import draw_only
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 from tests.orchestrator.tmia.drawn_result import write_tmia_run
 
 ROWS = 40
 FEW = settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+MIXED = (NAMES[1], NAMES[3], NAMES[6], NAMES[7], NAMES[13])
+"""A name for each medium: Markdown, HTML, terminal, spreadsheet, figure."""
 THREE = [NAMES[place : place + 3] for place in range(0, len(NAMES), 3)]
+long = pytest.mark.long
 
 
 @pytest.fixture(autouse=True)
@@ -156,12 +160,18 @@ def reports_are_text(out: Path, folder: Path) -> None:
         assert live_svg(ET.fromstring(figure._repr_svg_())) == []
 
 
-@pytest.mark.parametrize("names", THREE, ids=[f"names {place}" for place in range(len(THREE))])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(MIXED, id="a name for each medium"),
+        *(pytest.param(names, marks=long, id=f"names {place}") for place, names in enumerate(THREE)),
+    ],
+)
 def test_known_names_of_attacks_and_targets(names: Sequence[str], ordinary: Elements) -> None:
     judged_scores_are_text(names, names[-1], ordinary)
 
 
-@pytest.mark.slow
+@long
 @given(attacks=st.lists(hostile(), min_size=2, max_size=2, unique_by=str.strip), group=hostile())
 @settings(FEW)
 def test_any_names_of_attacks_and_targets(attacks: list[str], group: str, ordinary: Elements) -> None:
@@ -170,7 +180,7 @@ def test_any_names_of_attacks_and_targets(attacks: list[str], group: str, ordina
         judged_scores_are_text(attacks, group, ordinary)
 
 
-@pytest.mark.parametrize("name", [NAMES[0], NAMES[6], NAMES[13], NAMES[14], NAMES[21]])
+@pytest.mark.parametrize("name", [NAMES[6], *(pytest.param(NAMES[place], marks=long) for place in (0, 13, 14, 21))])
 def test_comparisons(name: str, tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / media.file_name(name)[:40]]
     for folder in folders:
@@ -243,21 +253,23 @@ def whole_runs_are_text(kind: str, names: Sequence[str], odd: str) -> None:
         all_is_text(folder / "out", names, like)
 
 
-LATER = [("apollo", first) for first in range(0, len(NAMES), 5) if first != 5]
-LATER += [(kind, 13) for kind in WRITERS if kind != "apollo"]
+LATER = [("apollo", first) for first in range(0, len(NAMES), 5)]
+LATER += [(kind, first) for kind in WRITERS for first in (5, 13) if kind != "apollo"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "first"),
-    [*((kind, 5) for kind in WRITERS), *(pytest.param(*each, marks=pytest.mark.long) for each in LATER)],
-)
+@long
+@pytest.mark.parametrize(("kind", "first"), LATER)
 def test_known_names_in_finished_runs(kind: str, first: int) -> None:
     names = (*NAMES, *NAMES)
     whole_runs_are_text(kind, names[first : first + 4], HALVES[first % 2] + names[first + 4])
 
 
-@pytest.mark.long
+def test_names_in_a_finished_run_and_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch, "verdict")
+    whole_runs_are_text("tmia", MIXED[1:4], HALVES[0] + MIXED[0])
+
+
+@long
 @pytest.mark.parametrize("kind", WRITERS)
 @given(st.lists(hostile(), min_size=4, max_size=4, unique=True), hostile(halves=True))
 @settings(FEW)
@@ -323,7 +335,14 @@ def test_plans_of_any_names_are_refused_in_lines(name: str) -> None:
         assert code == 2 and all(line.startswith("orch: ") for line in text.splitlines())
 
 
-@pytest.mark.parametrize("raw", [b"\xff.json", b"\x1b[31m.json", b"$\\frac{$.json", b"=1.json", b"new\nline.json"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\xff\x1b[31m\n$\\frac{$.json",
+        *(pytest.param(raw, marks=long) for raw in (b"\xff.json", b"\x1b[31m.json", b"$\\frac{$.json", b"=1.json")),
+        pytest.param(b"new\nline.json", marks=long),
+    ],
+)
 def test_files_of_any_name(raw: bytes, tmp_path: Path, ordinary: Elements) -> None:
     file = os.path.join(os.fsencode(tmp_path), raw)
     scores(tmp_path, ("lira", "loss"), "a")

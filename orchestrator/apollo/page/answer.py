@@ -8,7 +8,6 @@ from audits.errors import how_many
 from audits.statistics.discoveries import judge
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
-from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import HELD as SEEN
 from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned_methods
 from orchestrator.apollo.result.rows import AttackRow
@@ -70,7 +69,7 @@ def wording(things: str, *, given: bool = False) -> Wording:
 def of_setting(run: ApolloRun, setting: str) -> list[Finding]:
     """Return a finding for each unlearning method of a setting."""
     rows = run.rows(setting)
-    names = [name for name in dict.fromkeys(row.unlearner for row in rows) if name not in CONTROLS]
+    names = dict.fromkeys(row.unlearner for row in rows if row.control_of is None)
     return [finding(run, setting, name, rows) for name in names]
 
 
@@ -119,7 +118,7 @@ def controls(run: ApolloRun, setting: str) -> list[Control]:
 
 def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Control]:
     """Say whether deleted points stand out the other way round, and whether a given model learnt what it has kept."""
-    asked = [row for row in table if row.unlearner not in CONTROLS and row.access != "oracle"]
+    asked = [row for row in table if row.control_of is None and row.access != "oracle"]
     found = []
     if asked:
         odd = turned_methods(((row.unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in asked), run.level)
@@ -134,7 +133,10 @@ def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Contr
         found.append(Control(name=DIRECTION.told(), of="cells", state=FAILED if odd else HELD, text=text))
     if run.given:
         rows = [row for row in run.result.setting_utility if row.setting == setting] or run.result.utility
-        why = not_learnt((row.unlearner, row.retain_accuracy, row.test_accuracy) for row in rows)
+        why = not_learnt(
+            (run.control_of(row.unlearner, setting), row.unlearner, row.retain_accuracy, row.test_accuracy)
+            for row in rows
+        )
         if why is not None:
             text = f"{capital(why)}." if why else "As it should be, the model fits kept points better than test points."
             found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
@@ -144,7 +146,7 @@ def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Contr
 def retrained(table: list[AttackRow]) -> Control:
     """Say whether nothing is found in models that never saw the deleted points."""
     name = RETRAIN.told()
-    rows = [row for row in table if row.unlearner == RETRAIN.term]
+    rows = [row for row in table if row.control_of == RETRAIN.term]
     if not rows:
         text = "False alarms of the audit itself would go unnoticed."
         return Control(name=name, of="truth", state=MISSING, text=text)
@@ -158,7 +160,7 @@ def retrained(table: list[AttackRow]) -> Control:
 def untouched(run: ApolloRun, table: list[AttackRow]) -> Control:
     """Say whether the audit sees points of models of which nothing was deleted: the given one's original if known."""
     name = IDENTITY.told()
-    rows = [row for row in table if row.unlearner == IDENTITY.term and row.access != "oracle"]
+    rows = [row for row in table if row.control_of == IDENTITY.term and row.access != "oracle"]
     if not rows:
         return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
     seen = [row for row in rows if row.control == SEEN]
@@ -194,7 +196,7 @@ def promises(table: list[AttackRow]) -> Control:
 def tested(run: ApolloRun, things: str) -> str:
     """Return what was asked about, in a sentence."""
     row = run.rows()[0]
-    methods = [name for name in run.unlearners if name not in CONTROLS]
+    methods = [name for name in run.unlearners if run.control_of(name) is None]
     plan = run.result.plan
     models = "one given model" if run.given else f"{row.targets} models ({look_up(plan, 'model.name')})"
     count = "No method but controls" if not methods else f"{len(methods)} unlearning methods"

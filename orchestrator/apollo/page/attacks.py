@@ -81,7 +81,7 @@ def rate_entries(row: AttackRow) -> list[Entry]:
 
 def unlearner(run: ApolloRun, name: str) -> Entry:
     """Return an unlearner's name; what it is a control of, or that the given model was judged by it, beside it."""
-    text, _, control = words(name).partition(" (")
+    text, _, control = run.called(name).partition(" (")
     if run.given and not control:
         return Entry("given model", f"(by {text})")
     return Entry(text, f"({control}" if control else "")

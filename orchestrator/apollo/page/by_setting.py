@@ -106,7 +106,8 @@ def overview_grid(run: ApolloRun) -> Grid | None:
         retrain = [row.control_p_holm for row in own if row.control_p_holm is not None]
         shown = [" / ".join(number(row.auc.value) if row else DASH for row in pair) for pair in pairs]
         body.append([setting, *shown, small_p(min(retrain)) if retrain else DASH])
-    columns = [left("setting"), *(f"{words(name)}:\nApollo / U-LiRA" for name in names), "least p of\nretrain (Holm)"]
+    by_method = [f"{run.called(name)}:\nApollo / U-LiRA" for name in names]
+    columns = [left("setting"), *by_method, "least p of\nretrain (Holm)"]
     return grid("settings", "AUC by setting", columns, body)
 
 
@@ -139,7 +140,7 @@ def crossed(
     level = f"\n[{percent(run.level, 0)}]" if intervals else ""
     shown = [unlearner for unlearner in unlearners_of(run) if any(unlearner == column for _, column in body)]
     lines = [[setting, *(body.get((setting, unlearner), DASH) for unlearner in shown)] for setting in settings]
-    columns = [Column(words(unlearner).replace(" (", "\n(") + level, narrow="together") for unlearner in shown]
+    columns = [Column(run.called(unlearner).replace(" (", "\n(") + level, narrow="together") for unlearner in shown]
     return grid(name, title, [left("setting"), *columns], lines)
 
 

@@ -57,7 +57,7 @@ def forest(run: ApolloRun) -> Figure:
             look = {"color": colour, "markerfacecolor": face, "markeredgewidth": 1.4, "markersize": 6}
             axes.plot(float(row.auc), height, "o", **look)
         axes.axvline(0.5, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
-        axes.set_title(heading(unlearner) + (" (control)" if words(unlearner).endswith("(control)") else ""))
+        axes.set_title(heading(unlearner) + (" (control)" if run.control_of(unlearner) else ""))
         axes.grid(axis="y", visible=False)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)

@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
+from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.rows import Front, FrontRow
 from orchestrator.report.chance import starred
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
@@ -17,7 +18,6 @@ from orchestrator.report.numbers import DASH, entry, percent
 from orchestrator.report.style import INK, MARKERS, MUTED, SERIES
 
 CHANCE = 0.5
-CONTROLS = ("identity", "retrain")
 
 
 def front_rows(front: Front) -> list[FrontRow]:
@@ -80,7 +80,8 @@ def trade_grid(run: ApolloRun) -> Grid | None:
         return None
     level = percent(run.level, 0)
     rows = {(row.setting, row.unlearner): row for row in run.result.table if row.attack == front.attack}
-    controls = [name for name in CONTROLS if any(unlearner == name for _, unlearner in rows)]
+    found = {name: row.control_of for (_, name), row in rows.items() if row.control_of}
+    controls = sorted(found, key=lambda name: CONTROLS.index(found[name]))
     body = []
     for own in ranked(list(front.settings)):
         beside = [rows.get((own.setting, name)) for name in controls]
@@ -95,4 +96,4 @@ def trade_grid(run: ApolloRun) -> Grid | None:
         )
     columns = [left("setting"), f"test accuracy\n[{level}]", f"AUC [{level}],\n{heading(front.unlearner)}"]
     title = f"{words(front.attack)} against accuracy, the front in bold"
-    return grid("trade", title, [*columns, "on the front", *(f"AUC,\n{words(name)}" for name in controls)], body)
+    return grid("trade", title, [*columns, "on the front", *(f"AUC,\n{run.called(name)}" for name in controls)], body)

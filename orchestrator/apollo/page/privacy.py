@@ -27,7 +27,7 @@ MOST_COLUMNS = 4
 
 def accuracy_losses(run: ApolloRun, unlearner: str) -> list[float]:
     """Return, per target, the test accuracy that unlearning cost; from ``identity`` where it was not kept itself."""
-    kept = [row for row in run.result.utility if row.unlearner == "identity"]
+    kept = [row for row in run.result.utility if run.control_of(row.unlearner) == "identity"]
     whole = {row.target: row.test_accuracy for row in kept if not run.given}  # which is not its original there
     losses = []
     for row in run.result.utility:

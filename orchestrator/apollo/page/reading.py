@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from audits.errors import BadInput
 from audits.statistics.summary import Cell, cells
+from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.result.controls import judged
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow
 from orchestrator.apollo.result.void import marked
@@ -100,6 +101,19 @@ class ApolloRun:
     def unlearners(self) -> list[str]:
         """Unlearners of the main table, in its order."""
         return list(dict.fromkeys(row.unlearner for row in self.rows()))
+
+    @cached_property
+    def _controls(self) -> dict[tuple[str, str], str | None]:
+        return {(row.setting, row.unlearner): row.control_of for row in self.result.table}
+
+    def control_of(self, unlearner: str, setting: str | None = None) -> str | None:
+        """Return the control that is called ``unlearner`` in a setting (the main one by default), None of a method."""
+        return self._controls.get((setting or self.main_setting, unlearner))
+
+    def called(self, unlearner: str) -> str:
+        """Return an unlearner's name as the report writes it, controls marked as such under every name."""
+        control = self.control_of(unlearner)
+        return words(unlearner) if control in (None, unlearner) else f"{words(unlearner)} (control)"
 
     @cached_property
     def attacks(self) -> list[str]:

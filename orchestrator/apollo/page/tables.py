@@ -15,7 +15,6 @@ from orchestrator.apollo.page.promises import void_lines, void_title
 from orchestrator.apollo.page.radii import REFERENCES, counts
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
-from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.rows import DiscoveryRow
 from orchestrator.apollo.stages.radii import WAYS
 from orchestrator.report.grid import Entry, Grid, grid, left, red
@@ -166,7 +165,7 @@ def utility_grid(run: ApolloRun) -> Grid:
         spent = (DASH if math.isnan(each) else f"{each:.2f}" for each in (use.distance, use.seconds))
         body.append(
             [
-                unlearner(run, name) if run.given else words(name),
+                unlearner(run, name) if run.given else run.called(name),
                 *accuracies,
                 *spent,
                 Entry(flags, tone=red(bool(flags))),
@@ -208,7 +207,7 @@ def exposure_lines(run: ApolloRun) -> list[str]:
     exposed = run.result.exposed
     if not exposed:
         return []
-    names = dict.fromkeys(row.unlearner for row in run.result.table if row.unlearner not in CONTROLS)
+    names = dict.fromkeys(row.unlearner for row in run.result.table if row.control_of is None)
     place = exposed.setting, exposed.attack
     void = {row.unlearner for row in run.result.table if row.void and (row.setting, row.attack) == place}
     rows = [row for row in run.result.discoveries if (row.setting, row.attack) == place]

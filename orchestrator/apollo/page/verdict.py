@@ -11,9 +11,9 @@ from audits.statistics.summary import Difference, paired_difference, per_target_
 from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.promises import promise_sentences
 from orchestrator.apollo.page.reading import ApolloRun
-from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
+from orchestrator.apollo.result.void import place
 from orchestrator.report.chance import standing_of
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.sentence import Sentence
@@ -54,7 +54,7 @@ def area(row: AttackRow) -> str:
 def verdict(run: ApolloRun) -> list[Sentence]:
     """Return the statements about the main setting, in the order in which they should be read."""
     broken, promise = promise_sentences(run)
-    found = [_unlearner(run, name) for name in run.unlearners if name not in CONTROLS]
+    found = [_unlearner(run, name) for name in run.unlearners if run.control_of(name) is None]
     return [
         *broken,
         *found,
@@ -86,12 +86,12 @@ def differs(run: ApolloRun, row: AttackRow) -> bool:
 
 
 def _retrain(run: ApolloRun) -> Sentence:
-    rows = [row for row in run.rows() if row.unlearner == "retrain"]
+    rows = [row for row in run.rows() if row.control_of == "retrain"]
     head = "Control: retrained from scratch"
     if not rows:
         return Sentence("bad", head, "Not in this run, so false alarms of the audit itself would go unnoticed.")
     off = [row for row in rows if row.control == OFF_CHANCE]
-    tests = len({(row.setting, row.attack) for row in run.result.table if row.unlearner == "retrain"})
+    tests = len({place(row) for row in run.result.table if row.control_of == "retrain"})
     everywhere = "" if tests == len(rows) else f" over the {tests} of all settings"
     if off:
         found = "; ".join(area(row) for row in off)
@@ -111,7 +111,7 @@ def _retrain(run: ApolloRun) -> Sentence:
 
 
 def _identity(run: ApolloRun) -> Sentence:
-    rows = [row for row in run.rows() if row.unlearner == "identity"]
+    rows = [row for row in run.rows() if row.control_of == "identity"]
     head = "Control: nothing unlearned (identity)"
     if not rows:
         return Sentence("bad", head, "Not in this run, so a null result may only mean that the audit has no power.")
@@ -178,20 +178,20 @@ def _exposed(run: ApolloRun) -> list[Sentence]:
         for row in run.result.discoveries
         if (row.setting, row.attack) == (exposed.setting, exposed.attack)
     }
-    parts = [f"{words(name)} {_discovered(row)}" for name, row in rows.items()]
+    parts = [f"{run.called(name)} {_discovered(row)}" for name, row in rows.items()]
     head = f"Single deleted points, {words(exposed.attack)} at a false discovery rate of {percent(exposed.fdr, 0)}"
     elsewhere = sorted(
         {
             row.setting
             for row in run.result.discoveries
-            if _found(row) and row.setting != exposed.setting and row.unlearner not in CONTROLS
+            if _found(row) and row.setting != exposed.setting and not run.control_of(row.unlearner, row.setting)
         }
     )
     more = f" Points are found in other settings: {', '.join(elsewhere)} (table under Settings)." if elsewhere else ""
     if not any(row.discoveries for row in rows.values()):
         text = "No single point is found with that certainty. Whatever leaks shows only on average."
         return [Sentence("leak" if elsewhere else "plain", head, text + more)]
-    leaks = any(_found(row) for name, row in rows.items() if name not in CONTROLS)
+    leaks = any(_found(row) for name, row in rows.items() if not run.control_of(name, row.setting))
     return [Sentence("leak" if leaks else "plain", head, f"Still detectable: {', '.join(parts)}.{more}")]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from audits.statistics.controls import corrected, off, rate_p
+from orchestrator.apollo.plan import control_of
 from orchestrator.apollo.result.rows import AttackRow, Standing
-from orchestrator.apollo.result.void import FAR, with_void
+from orchestrator.apollo.result.void import FAR, Place, place, with_void
 from orchestrator.engine.headline import ControlName, turned
 from orchestrator.report.chance import decided
 
@@ -42,8 +43,8 @@ def judged(
     found = (
         replace(
             row,
-            control=standing(row, chance.get((row.setting, row.attack)), level),
-            control_p_holm=chance.get((row.setting, row.attack)) if row.unlearner == "retrain" else None,
+            control=standing(row, chance.get(place(row)), level),
+            control_p_holm=chance.get(place(row)),
             found_fpr_p=p,
             found_fpr_p_holm=p_holm,
             found_fpr_off=row.found_fpr_off
@@ -77,26 +78,28 @@ def turned_methods(
     return [(method, *odd) for method, odd in found.items() if odd]
 
 
-def not_learnt(rows: Iterable[tuple[str, float | None, float]]) -> str | None:
+def not_learnt(rows: Iterable[tuple[str | None, str, float | None, float]]) -> str | None:
     """Return why a given model cannot have been trained on the points that it is said to have kept; "" if it can.
 
-    ``rows``: method, accuracy at kept points and at test points, of which means are taken; those of ``retrain`` are of
-    own models. These must fit the points that they were trained on better than others, by ``GAP``, for this to be told:
-    None where they do not. The given model must have a quarter of that difference at the least: to forget costs some.
+    ``rows``: the control that they are about or None, method, accuracy at kept points and at test points, of which
+    means are taken; those of ``retrain`` are of own models. These must fit the points that they were trained on better
+    than others, by ``GAP``, for this to be told: None where they do not. The given model must have a quarter of that
+    difference at the least: to forget costs some.
     """
-    by_method: dict[str, list[tuple[float, float]]] = {}
-    for method, kept, test in rows:
+    by_method: dict[tuple[str | None, str], list[tuple[float, float]]] = {}
+    for control, method, kept, test in rows:
         if kept is not None:
-            by_method.setdefault(method, []).append((kept, test))
+            # Own models are one kind of model, by whatever names.
+            by_method.setdefault((control, "" if control else method), []).append((kept, test))
     means = {
         method: (sum(kept for kept, _ in own) / len(own), sum(test for _, test in own) / len(own))
         for method, own in by_method.items()
     }
-    kept, test = means.get(RETRAIN.term, (0.0, 0.0))
+    kept, test = means.get((RETRAIN.term, ""), (0.0, 0.0))
     if kept - test <= GAP:
         return None
-    for method, (given_kept, given_test) in means.items():
-        if method not in (IDENTITY.term, RETRAIN.term) and given_kept - given_test < (kept - test) / 4:
+    for (control, _), (given_kept, given_test) in means.items():
+        if control is None and given_kept - given_test < (kept - test) / 4:
             return (
                 f"the given model gets {given_kept:.1%} of the points that it is said to have kept and "
                 f"{given_test:.1%} of test points right, own models {kept:.1%} and {test:.1%}: either target.members "
@@ -122,16 +125,21 @@ def far_above(row: AttackRow, p: float | None) -> bool:
 
 def standing(row: AttackRow, p_holm: float | None, level: float) -> Standing | None:
     """Return whether a row about ``retrain`` (``p_holm``: of chance) or ``identity`` held, or how not; else None."""
-    if row.unlearner == "retrain":
+    if row.control_of == RETRAIN.term:
         return OFF_CHANCE if off(p_holm, level) else HELD
-    if row.unlearner == "identity":
+    if row.control_of == IDENTITY.term:
         return HELD if row.above_chance else NO_POWER
     return None
 
 
-def retrained(rows: Sequence[AttackRow]) -> dict[tuple[str, str], float | None]:
-    """Return (setting, attack) → p of chance against ``retrain`` after the correction over all of these."""
-    raw = {(row.setting, row.attack): row.auc_p for row in rows if row.unlearner == "retrain"}
+def control_in(row: Mapping[str, Any]) -> str | None:
+    """Return the control that a row of result.json is about, by its method; None of other methods."""
+    return control_of(row["unlearner"], row.get("method"))
+
+
+def retrained(rows: Sequence[AttackRow]) -> dict[Place, float | None]:
+    """Return the cells about ``retrain`` with their p of chance after the correction over all of these."""
+    raw = {place(row): row.auc_p for row in rows if row.control_of == RETRAIN.term}
     return dict(zip(raw, corrected(list(raw.values())), strict=True))
 
 
@@ -163,13 +171,13 @@ def control_warnings(rows: Sequence[AttackRow]) -> list[str]:
 
     An ``identity`` that shows no power is left to the page and the gate: small audits often have none.
     """
-    tests = len({(row.setting, row.attack) for row in rows if row.unlearner == "retrain"})
-    failed = {(row.setting, row.attack): row for row in rows if row.control == OFF_CHANCE}
+    tests = len({place(row) for row in rows if row.control_of == RETRAIN.term})
+    failed = {place(row): row for row in rows if row.control == OFF_CHANCE}
     lines = [
-        f"control failed: {attack} against retrain (setting {setting}) has AUC {row.auc.value:.3f}, p = "
+        f"control failed: {attack} against {unlearner} (setting {setting}) has AUC {row.auc.value:.3f}, p = "
         f"{row.control_p_holm:.3g} after Holm's correction over the {tests} of the run; what it finds elsewhere may "
         "not come from unlearning"
-        for (setting, attack), row in failed.items()
+        for (setting, unlearner, attack), row in failed.items()
     ]
     return lines + broken_promises(rows)
 

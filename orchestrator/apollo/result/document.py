@@ -10,7 +10,7 @@ import numpy as np
 
 from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
-from audits.statistics.summary import cells, holm_overview, summarise
+from audits.statistics.summary import Row, cells, holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.controls import control_warnings, judged
@@ -40,6 +40,7 @@ from orchestrator.report.result import SettingRow, head_of, main_setting
 from orchestrator.report.rows import read_row, read_rows
 
 if TYPE_CHECKING:
+    from orchestrator.apollo.plan import UnlearningMethod
     from orchestrator.engine.kind import Finished
     from orchestrator.engine.setting import Setting
     from orchestrator.engine.store.store import Store
@@ -63,6 +64,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         seed=plan.seed,
         groups=finished.design.data.groups,
     )
+    table = with_methods(table, settings, plan.unlearning)
     if plan.target is not None:
         table = of_one_target(table, columns, settings, store, plan.audit.level)
     lost = failure_warnings(failed_attacks(settings, store), len(settings))
@@ -109,6 +111,18 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         expected_misses=expected_misses(len(shown), plan.audit.level),
     )
     return marked(found).document()
+
+
+def with_methods(table: Sequence[Row], settings: Sequence[Setting], methods: Sequence[UnlearningMethod]) -> list[Row]:
+    """Return rows that name the unlearning method where the plan of their setting gives it another name.
+
+    ``methods``: those of rows that join the settings.
+    """
+    made = {(POOLED, entry.label): entry.method for entry in methods}
+    for setting in settings:
+        made |= {(setting.name, entry.label): entry.method for entry in setting.plan.unlearning}  # type: ignore[attr-defined]  # of Apollo
+    other = ({"method": made[row["setting"], row["unlearner"]]} for row in table)
+    return [row | name if name["method"] != row["unlearner"] else row for row, name in zip(table, other, strict=True)]
 
 
 def traded(finished: Finished, columns: Mapping[str, Any]) -> Front | None:

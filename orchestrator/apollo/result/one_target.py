@@ -13,7 +13,7 @@ from audits.statistics.chance import ABOVE, Standing, standing
 from audits.statistics.judged import rows_by
 from audits.statistics.one_target import Interval, area_p, one_target_auc, one_target_rate, one_target_rate_p
 from audits.statistics.summary import Cell, Row, cells
-from orchestrator.apollo.result.controls import RETRAIN
+from orchestrator.apollo.result.controls import RETRAIN, control_in
 from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.apollo.stages.scoring import WITHOUT
 from orchestrator.engine.given import POINTS
@@ -43,7 +43,7 @@ def of_one_target(
     kept, found = left_out(settings, store), {place(cell): cell for cell in cells(scores)}
     told = [row | over_points_and_shadows(found[place(row)], row["promised_fpr"], kept, level) for row in rows]
     told = [row | {"above_chance": stands(row, level) == ABOVE} for row in told]
-    return [row | judged_with_shadows(row, level) if row["unlearner"] == RETRAIN.term else row for row in told]
+    return [row | judged_with_shadows(row, level) if control_in(row) == RETRAIN.term else row for row in told]
 
 
 def stands(row: Row, level: float) -> Standing:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from orchestrator.apollo.plan import control_of
 from orchestrator.apollo.score_table import POOLED
 from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
@@ -26,6 +27,7 @@ class AttackRow:
     ``found_fpr_below_p``, ``found_fpr_below``: the same of a rate below it, which is on the careful side; ``void``: the
     promise is broken, so that TPR and what else rests on it must not be quoted (``void.void_cells``);
     ``control``: of rows about ``retrain`` and ``identity``, whether the control held, or how not (``controls.judged``).
+    ``method``: the unlearning method, where the plan gives it another name (``as``), the ``unlearner`` here.
     """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (
@@ -63,6 +65,12 @@ class AttackRow:
     void: bool = False
     control: Standing | None = None
     control_p_holm: float | None = None
+    method: str | None = field(default=None, metadata=SPARSE)
+
+    @property
+    def control_of(self) -> str | None:
+        """The control that the row is about, by its method; None of other methods."""
+        return control_of(self.unlearner, self.method)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow, DiscoveryRow
 
 FAR = 2.0
@@ -28,7 +27,7 @@ def void_cells(rows: Iterable[AttackRow]) -> frozenset[Place]:
     """
     rows = list(rows)
     off = [row for row in rows if row.found_fpr_off]
-    everywhere = {(row.setting, row.attack) for row in off if row.unlearner == "retrain"}
+    everywhere = {(row.setting, row.attack) for row in off if row.control_of == "retrain"}
     cells = {place(row) for row in off}
     return frozenset(place(row) for row in rows if place(row) in cells or (row.setting, row.attack) in everywhere)
 
@@ -56,6 +55,7 @@ def marked(result: ApolloResult) -> ApolloResult:
     interval over its points.
     """
     given = result.plan.get("target") is not None
+    controls = {(row.setting, row.unlearner) for row in result.table if row.control_of}
     void = {place(row) for row in result.table if row.void}
     main, exposed = result.main_setting, result.exposed
     if exposed:
@@ -69,7 +69,7 @@ def marked(result: ApolloResult) -> ApolloResult:
             replace(
                 row,
                 void=(row.setting, row.unlearner, row.attack) in void
-                or (row.unlearner not in CONTROLS and given and mostly_false(row)),
+                or ((row.setting, row.unlearner) not in controls and given and mostly_false(row)),
             )
             for row in result.discoveries
         ),

@@ -124,7 +124,7 @@ def opening_lines(run: CompareResult) -> list[str]:
 def closing_lines(run: CompareResult) -> list[str]:
     """Return the lines below the table on a terminal."""
     said = verdict_lines(run.verdict) if run.verdict else []
-    return [*map(pair_line, run.pairs), *run.notes, run.covers, *said]
+    return [*map(pair_line, run.pairs), run.covers, *said]
 
 
 def pair_line(pair: PairRow) -> str:

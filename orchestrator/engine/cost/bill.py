@@ -15,6 +15,7 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.distinct import distinct
 from orchestrator.engine.published import Published, Which, listed
 from orchestrator.engine.store.store import Store
+from orchestrator.engine.target_check import check_target_of
 from orchestrator.engine.timings import Timings
 from tune_spaces.registry import Settings, Sweep
 
@@ -73,7 +74,8 @@ class Rehearsal:
 class Bill:
     """The work of plans on one data set: by stage the jobs of all, each with the probe of its plan, by key.
 
-    ``designs``: those of the settings that are audited whole, by name.
+    ``present``: the data are here, not stand-ins of their size. ``designs``: those of the settings that are audited
+    whole, by name.
     """
 
     kind: Kind
@@ -81,16 +83,22 @@ class Bill:
     device: str
     store: Store
     timings: Timings
+    present: bool = True
     work: dict[str, dict[str, tuple[Job, Probe]]] = field(default_factory=dict)
     designs: dict[str, Design] = field(default_factory=dict)
 
     def add(
         self, plan: BasePlan, wanted: Callable[[Design], Sequence[Job]], kind: Kind | None = None
     ) -> tuple[Design, Sequence[Job]]:
-        """Add the jobs that are ``wanted`` of a plan's design, by ``kind`` or the bill's; return design and jobs."""
+        """Add the jobs that are ``wanted`` of a plan's design, by ``kind`` or the bill's; return design and jobs.
+
+        Raises BadInput for a target that cannot answer about the points that are asked about.
+        """
         by = kind or self.kind
         design = by.lay_out(plan, self.data, self.device, self.store)
         jobs = wanted(design.priced())
+        if self.present and kind is None:
+            check_target_of(design)
         probe = by.probe(plan, timed_on(self.device), self.timings)
         for job in (*design.first_jobs(), *jobs):
             self.work.setdefault(job.stage, {}).setdefault(job.key, (job, probe))

@@ -110,7 +110,7 @@ def estimate(
     data = data_of(plan.data.name, plan.data.root, plan.data.groups) if present else stand_in(plan)
     plan, device = on_this_machine(plan)
     store = Store(plan.compute.store or default_store_uri())
-    bill = Bill(kind, data, device, store, Timings(images_per_second))
+    bill = Bill(kind, data, device, store, Timings(images_per_second), present)
     audited = choosing(bill, plan, rehearsal) if rehearsal else running(bill, plan, sweep)
     stages = bill.stages()
     work = sum(stage.seconds for stage in stages)

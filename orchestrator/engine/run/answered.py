@@ -1,4 +1,4 @@
-"""A target that is no weights, looked at before any work: has a record all answers, does a program take all inputs?"""
+"""A target that is no weights, before any work: has a record all answers, does a program answer as it should?"""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from audits.data.ids import Points
 from audits.data.tensors import as_float
 from audits.errors import BadInput
 from audits.queries.served.record import recorded
+from audits.targets.answering import Answering
 from audits.targets.forms import PROGRAMS, file_and_part
-from audits.targets.lookups import lookup_in
+from audits.targets.programs import RUNS, answers_of
 from audits.targets.recorded import answered_in, keys_of
+from audits.targets.trying import points_to_try
 from orchestrator.engine.given import GivenJobs
 from orchestrator.engine.given_files import STAGE
 from orchestrator.engine.run.given import program_bytes
-from orchestrator.engine.run.opened import ANSWERS, require_program, stored_form
+from orchestrator.engine.run.opened import ANSWERS, reading_of, require_program, stored_form
 from orchestrator.engine.store.payloads import unpack_table
 
 if TYPE_CHECKING:
@@ -25,15 +27,13 @@ if TYPE_CHECKING:
 
 RECORDED = ("answers", "record")
 """The forms of targets that nobody can ask about anything else."""
-AT_A_TIME = 4096
-"""Points whose inputs are looked at together."""
 
 
 def check_asked(design: Any) -> None:
-    """Refuse a target that cannot answer about a point that the audit asks about, as far as that shows unrun.
+    """Refuse a target that cannot answer about a point that the audit asks about, as far as shows without a server.
 
-    Such are recorded answers without one to it, and a program of token ids that has no such id. A program in the store
-    needs permission as one in a file does. Of other plans nothing is looked at.
+    Such are recorded answers without one to it, and programs, which are run on a few of these points. A program
+    in the store needs permission as one in a file does. Of other plans nothing is looked at.
     """
     if not isinstance(design, GivenJobs) or design.target is None:
         return
@@ -45,7 +45,7 @@ def check_asked(design: Any) -> None:
         check_answers(design, asked)
     for field, name in target.named(target.MODELS).items():
         if target.form(field) in PROGRAMS and Path(file_and_part(name)[0]).expanduser().exists():
-            check_inputs(design, asked, name, target.form(field))
+            try_program(design, field, asked)
 
 
 def check_stored(design: GivenJobs) -> None:
@@ -57,12 +57,14 @@ def check_stored(design: GivenJobs) -> None:
             require_program(name, stored_form(target, field, design.store.get(STAGE, job.key)))
 
 
-def check_inputs(design: GivenJobs, asked: Ids, name: str, form: str) -> None:
-    """Refuse the program called ``name`` if it does not take the inputs of the points ``asked``."""
+def try_program(design: GivenJobs, field: str, asked: Ids) -> None:
+    """Refuse the program in ``field`` if it does not answer about points ``asked``, or as the plan does not say."""
+    target = design.the_target
+    name, form = target.named((field,))[field], target.form(field)
     require_program(name, form)
-    lookup = lookup_in(form, program_bytes(name), name)
-    for first in range(0, len(asked) if lookup else 0, AT_A_TIME):
-        lookup.check(as_float(inputs_of(design, asked[first : first + AT_A_TIME])), name)
+    ask = answers_of(RUNS[form](program_bytes(name), name))
+    points = points_to_try(design.data.inputs, asked)
+    Answering(ask, reading_of(target, field, design.target_classes), name)(as_float(inputs_of(design, points)))
 
 
 def check_answers(design: GivenJobs, asked: Ids) -> None:

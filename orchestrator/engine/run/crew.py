@@ -15,7 +15,7 @@ from audits.errors import BadInput, how_many
 from orchestrator.engine.cost.choice import Work, choose_workers
 from orchestrator.engine.given_files import target_of
 from orchestrator.engine.jobs.job import Job, in_turn, missing
-from orchestrator.engine.kind import Design, Kind, load
+from orchestrator.engine.kind import Design, Kind
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
@@ -29,10 +29,8 @@ from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.checkpoints import unfinished
 from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.probe import probed
+from orchestrator.engine.target_check import check_target_of
 from tune_spaces.registry import Sweep
-
-CHECK_ASKED = "orchestrator.engine.run.answered:check_asked"
-"""Imported where there is a target, for it takes torch."""
 
 
 class Crew:
@@ -82,7 +80,7 @@ class Crew:
         """Refuse a given model that cannot answer about what is asked, of settings of which anything is left to do."""
         for setting in settings:
             if target_of(setting.plan) is not None and self.stored.lacks(setting.jobs):
-                load(CHECK_ASKED)(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
+                check_target_of(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
 
     def bring_in(self, settings: Sequence[Setting]) -> None:
         """Put what plans are given into the store, here: workers on other machines need not see the files."""

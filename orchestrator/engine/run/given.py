@@ -93,22 +93,20 @@ def check_file(name: str, form: Form, plan: BasePlan, shaped: Callable[[], nn.Mo
 
 
 def model_given(
-    context: WorkerContext[Any], job: Job, build: Callable[[], nn.Module], points: TensorSet, test: TensorSet,
-    classes: int | None = None,
-) -> dict[str, bytes]:  # fmt: skip
+    context: WorkerContext[Any], job: Job, build: Callable[[], nn.Module], points: TensorSet, test: TensorSet
+) -> dict[str, bytes]:
     """Return the files of the model that ``job`` brings in, of whatever form: what it is, and how well it fits.
 
     ``build`` makes a model of the plan's architecture, for weights; ``points``: (some of) those that it was trained on,
-    ``test``: (some of) those that it was not; ``classes``: how many it tells apart, all of the data by default. A
-    served model is asked about both; answers are recorded, so that no attack asks about them again. Raises BadInput for
-    a model that cannot be read or does not fit.
+    ``test``: (some of) those that it was not. A served model is asked about both; answers are recorded, so that no
+    attack asks about them again. Raises BadInput for a model that cannot be read or does not fit.
     """
     target, field = context.plan.target, job.member
     name, form = target.named((field,))[field], target.form(field)
     device = context.laid_out.device
     if form == "weights":
         return given_files(name, build, points, test, device, target)
-    reading = reading_of(target, field, classes or len(context.laid_out.data.classes))
+    reading = reading_of(target, field, context.laid_out.target_classes)
     about: dict[str, Any] = {"form": form, "field": field, "reading": reading.described}
     files: dict[str, bytes] = {}
     if form == "address":

@@ -89,6 +89,23 @@ def taken(
             raise
 
 
+@contextmanager
+def made_ready(folder: Path, plan: BasePlan, *, force: bool) -> Iterator[None]:
+    """Make ``folder`` ready for the results of a run elsewhere, which may still be refused there.
+
+    If the block raises anything, the folder is as it was. Raises as ``claim_folder``, which is to follow.
+    """
+    if not force:
+        refuse_other_plan(folder, with_digests(plan))
+    new = missing(folder)
+    try:
+        make_ready(folder)
+        yield
+    except BaseException:
+        clear_away([], new)
+        raise
+
+
 def missing(folder: Path) -> list[Path]:
     """Return ``folder`` and those above it that are not there, the innermost first."""
     found = []

@@ -19,6 +19,9 @@ TELL_EVERY = 3.0
 SAY_EVERY = 30.0
 """Seconds between two lines on a terminal about the same job, and before the first one."""
 
+LEAST_SHARE = 0.02
+"""Share of a computation below which nothing is said of the time left: what starts up is most of what is gone."""
+
 
 @contextmanager
 def followed(key: str, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
@@ -35,7 +38,7 @@ def followed(key: str, clock: Callable[[], float] = time.monotonic) -> Iterator[
         if told is not None and now - told < TELL_EVERY:
             return
         told = now
-        left = f", about {seconds((now - start) / share * (1 - share))} of that left" if share > 0 else ""
+        left = f", about {seconds((now - start) / share * (1 - share))} of that left" if share >= LEAST_SHARE else ""
         say(key, f"{what} {share:.0%}{left}, {seconds(now - begin)} gone")
 
     with heard(tell):

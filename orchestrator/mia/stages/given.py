@@ -19,6 +19,4 @@ def bring(context: Context, job: Job) -> dict[str, bytes]:
         return points_files(design.known_points)
     model = design.models[GIVEN]
     members = pool_points(context, 0, np.flatnonzero(model.half))
-    return model_given(
-        context, job, lambda: design.build(model, 0), members, outside_points(context), len(design.classes)
-    )
+    return model_given(context, job, lambda: design.build(model, 0), members, outside_points(context))

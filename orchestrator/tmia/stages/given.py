@@ -23,12 +23,10 @@ def bring(context: Context, job: Job) -> dict[str, bytes]:
     inside, outside = (
         [design.points(side)] * 2 if side == "other" else [design.known("members"), design.known("non_members")]
     )
-    classes = len(design.classes(side))
     return model_given(
         context,
         job,
-        lambda: design.build(side, classes, 0),
+        lambda: design.build(side, len(design.classes(side)), 0),
         tensors(context, side, fit_sample(inside)),
         tensors(context, side, fit_sample(outside)),
-        classes,
     )

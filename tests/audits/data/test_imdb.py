@@ -23,11 +23,25 @@ REVIEWS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    write_reviews(tmp_path)
+    return tmp_path
+
+
+def write_reviews(folder: Path) -> None:
+    """Write the true layout below ``folder``."""
     for name, text in REVIEWS.items():
-        place = tmp_path / "aclImdb" / name
+        place = folder / "aclImdb" / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, "utf-8")
-    return tmp_path
+
+
+def write_odd_lists(folder: Path) -> None:
+    """Write lists of words and of pieces, which are wrong but for ``pieces.txt``."""
+    (folder / "twice.txt").write_text("a\na\n")
+    (folder / "empty.txt").write_text("\n")
+    (folder / "pieces.txt").write_text("\n".join(PIECES), "utf-8")
+    (folder / "padless.txt").write_text("\n".join(PIECES[1:]), "utf-8")
+    (folder / "latin.txt").write_bytes("tr\u00e8s".encode("latin-1"))
 
 
 def test_words_are_lower_case_without_markup_and_punctuation():
@@ -135,11 +149,7 @@ def test_the_set_is_filed_under_its_name():
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(folder: Path, name: str, says: str):
-    (folder / "twice.txt").write_text("a\na\n")
-    (folder / "empty.txt").write_text("\n")
-    (folder / "pieces.txt").write_text("\n".join(PIECES), "utf-8")
-    (folder / "padless.txt").write_text("\n".join(PIECES[1:]), "utf-8")
-    (folder / "latin.txt").write_bytes("tr\u00e8s".encode("latin-1"))
+    write_odd_lists(folder)
     with pytest.raises(BadInput, match=says) as caught:
         load(parse(name, folder))
     assert "\n" not in str(caught.value)

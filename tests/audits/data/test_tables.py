@@ -80,20 +80,26 @@ def test_lists_of_numbers_and_columns_of_numbers_are_inputs(tmp_path):
     np.testing.assert_array_equal(load(f"table:{tmp_path}/t.parquet").inputs, [[1, 0.5], [2, 1], [3, 2], [4, 4]])
 
 
-def test_what_is_no_table_costs_one_line(tmp_path):
-    def refused(table, pattern, options=""):
-        pq.write_table(table, tmp_path / "bad.parquet")
-        with pytest.raises(BadInput, match=pattern):
-            load(f"table:{tmp_path}/bad.parquet{options}")
+NO_TABLES = [
+    (lambda: images().drop(["label"]), "", r"no column is called label.*\?labels=COLUMN"),
+    (images, "?labels=lable", r"labels is 'lable' \(did you mean 'label'\?\)"),
+    (lambda: pa.table({"text": ["a", "b"], "label": [0, 1]}), "", r"not all others are numbers \(text\)"),
+    (lambda: pa.table({"x": [[1.0], [1.0, 2.0]], "label": [0, 1]}), "", "rows of x have several shapes"),
+    (lambda: pa.table({"x": [[1.0], [2.0]], "label": [0, None]}), "", "1 label of 2 missing"),
+    (lambda: pa.table({"image": [png(PIXELS[0]), b"GIF89a"], "label": [0, 1]}), "", r"\(row 1\) cannot be read"),
+    (lambda: pa.table({"image": [png(PIXELS[0]), png(PIXELS[1], (3, 3))], "label": [0, 1]}), "", r"\?size=N behind it"),
+    (lambda: pa.table({"image": pa.array([None, png(PIXELS[0])]), "label": [0, 1]}), "", r"\(row 0\) has no bytes"),
+]
 
-    refused(images().drop(["label"]), r"no column is called label.*\?labels=COLUMN")
-    refused(images(), r"labels is 'lable' \(did you mean 'label'\?\)", "?labels=lable")
-    refused(pa.table({"text": ["a", "b"], "label": [0, 1]}), r"not all others are numbers \(text\)")
-    refused(pa.table({"x": [[1.0], [1.0, 2.0]], "label": [0, 1]}), "rows of x have several shapes")
-    refused(pa.table({"x": [[1.0], [2.0]], "label": [0, None]}), "1 label of 2 missing")
-    refused(pa.table({"image": [png(PIXELS[0]), b"GIF89a"], "label": [0, 1]}), r"\(row 1\) cannot be read")
-    refused(pa.table({"image": [png(PIXELS[0]), png(PIXELS[1], (3, 3))], "label": [0, 1]}), r"\?size=N behind it")
-    refused(pa.table({"image": pa.array([None, png(PIXELS[0])]), "label": [0, 1]}), r"\(row 0\) has no bytes")
+
+@pytest.mark.parametrize(("make", "options", "pattern"), NO_TABLES)
+def test_what_is_no_table_costs_one_line(tmp_path, make, options, pattern):
+    pq.write_table(make(), tmp_path / "bad.parquet")
+    with pytest.raises(BadInput, match=pattern):
+        load(f"table:{tmp_path}/bad.parquet{options}")
+
+
+def test_files_that_cannot_be_read_as_tables_cost_one_line(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(BadInput, match="cannot be read as a table"):
         load(f"table:{tmp_path}/broken.parquet")

@@ -12,14 +12,16 @@ from scipy.stats import binom
 from audits.errors import BadInput
 from audits.statistics.epsilon_bound import chance_of, epsilon_bound
 from audits.statistics.pair_guesses import SHARES, pair_guesses
+from tests.cases.simulations import fewer, sizes
 
-REPEATS = 150
+REPEATS = 400
+SIZES = sizes(3 / 8)
 bound = cache(epsilon_bound)  # of few different counts
 
 
-def least_share(level: float) -> float:
-    """Return how often a rate of ``level`` must at least be seen in REPEATS, but for one in a thousand."""
-    return float(binom.ppf(1e-3, REPEATS, level)) / REPEATS
+def least_share(level: float, repeats: int) -> float:
+    """Return how often a rate of ``level`` must at least be seen in ``repeats``, but for one in a thousand."""
+    return float(binom.ppf(1e-3, repeats, level)) / repeats
 
 
 def loop(coins: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
@@ -57,52 +59,62 @@ def test_it_falls_with_delta_and_with_the_level_and_rises_with_the_guesses() -> 
 
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("delta", [0.0, 1e-4])
-def test_scores_that_tell_nothing_give_no_bound_as_often_as_is_promised(share: float, delta: float) -> None:
+@SIZES
+def test_scores_that_tell_nothing_give_no_bound_as_often_as_is_promised(
+    share: float, delta: float, size: float
+) -> None:
+    repeats = fewer(REPEATS, size)
     rng = np.random.default_rng(0)
     none = 0
-    for repeat in range(REPEATS):
+    for repeat in range(repeats):
         half = np.zeros(400, bool)
         half[rng.permutation(400)[:200]] = True
         scores = rng.standard_cauchy(400)
         made = pair_guesses(scores, half, share, repeat)
         none += bound(made.right, made.guesses, made.pairs, delta) == 0.0
-    assert none / REPEATS >= least_share(0.95)
+    assert none / repeats >= least_share(0.95, repeats)
 
 
-def test_points_that_all_lean_one_way_together_give_no_bound_either() -> None:
+@SIZES
+def test_points_that_all_lean_one_way_together_give_no_bound_either(size: float) -> None:
     """A model may be surer, or less sure, of many points at once, whoever is in: guesses hang together then."""
+    repeats = fewer(REPEATS, size)
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(4), 100)
     none = 0
-    for repeat in range(REPEATS):
+    for repeat in range(repeats):
         half = np.zeros(400, bool)
         half[rng.permutation(400)[:200]] = True
         scores = 5 * rng.standard_normal(4)[groups] + rng.standard_normal(400)
         made = pair_guesses(scores, half, 1.0, repeat)
         none += bound(made.right, made.guesses, made.pairs, 0.0) == 0.0
-    assert none / REPEATS >= least_share(0.95)
+    assert none / repeats >= least_share(0.95, repeats)
 
 
-def test_points_are_matched_at_random_so_that_a_score_by_their_place_gives_no_bound() -> None:
+@SIZES
+def test_points_are_matched_at_random_so_that_a_score_by_their_place_gives_no_bound(size: float) -> None:
     """Matched in order, whoever leads at one pair leads at the next: pairs would be no coins of their own."""
+    repeats = fewer(REPEATS, size)
     rng = np.random.default_rng(4)
     none = 0
-    for repeat in range(REPEATS):
+    for repeat in range(repeats):
         half = np.zeros(400, bool)
         half[rng.permutation(400)[:200]] = True
         made = pair_guesses(np.arange(400.0), half, 1.0, repeat)
         none += bound(made.right, made.guesses, made.pairs, 0.0) == 0.0
-    assert none / REPEATS >= least_share(0.95)
+    assert none / repeats >= least_share(0.95, repeats)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
-def test_a_mechanism_that_tells_all_that_it_may_of_a_pair_is_not_charged_with_more(epsilon: float) -> None:
+@SIZES
+def test_a_mechanism_that_tells_all_that_it_may_of_a_pair_is_not_charged_with_more(epsilon: float, size: float) -> None:
     """Randomised response about each pair at 2ε, the most that removing one point and adding another may tell."""
+    repeats = fewer(REPEATS, size)
     rng = np.random.default_rng(2)
     rate, bounds = 1 / (1 + math.exp(-2 * epsilon)), []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         bounds.append(bound(int(rng.binomial(300, rate)), 300, 300, 0.0))
-    assert np.mean(np.array(bounds) <= epsilon) >= least_share(0.95)
+    assert np.mean(np.array(bounds) <= epsilon) >= least_share(0.95, repeats)
     assert np.median(bounds) > 0.4 * epsilon
 
 

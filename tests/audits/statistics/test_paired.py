@@ -71,6 +71,15 @@ def test_what_runs_share_cancels() -> None:
     assert (same.value, same.low, same.high, same.p) == (0.0, 0.0, 0.0, 1.0)
 
 
+def test_a_difference_of_constants_has_no_interval() -> None:
+    member, target = np.arange(12) % 2 == 0, np.zeros(12, np.int64)
+    calls = {"": member.astype(float)}
+    a, b = (Judged("base", "x", np.zeros(12), member, target, np.arange(12) + far, calls) for far in (0, 12))
+    for metric, value in ((TPR, 1.0), (FPR, 0.0)):
+        found = difference(measured(a, metric), measured(b, metric), [])
+        assert (found.a, found.b, found.low, found.high, found.p) == (value, value, None, None, 1.0)
+
+
 def test_targets_are_shared_if_points_and_members_are() -> None:
     a, b = runs(PAIRED, np.random.default_rng(1))
     assert shared_targets(a, b) == list(range(8))

@@ -1,19 +1,27 @@
-"""ONNX graphs give what the module gives that they were made of, whatever their batch axis; others are refused."""
+"""Programs give what the module gives that they were made of, whatever their batch axis; others are refused."""
 
 from __future__ import annotations
 
+import io
+import math
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from audits.errors import BadInput
 from audits.queries.served.reading import Reading
 from audits.targets.answering import Answering
 from audits.targets.forms import form_by_name, form_of
-from audits.targets.programs import answers_of, onnx, tensor_of, torchscript
+from audits.targets.programs import RUNS, answers_of, onnx, tensor_of, torchscript
+from audits.targets.trying import points_to_try
 
 helper = pytest.importorskip("onnx.helper")
 pytest.importorskip("onnxruntime")
@@ -53,21 +61,33 @@ def test_a_graph_answers_as_its_module_does(batch: int | str) -> None:
     assert torch.allclose(found, NET(x), atol=1e-6)
 
 
-def test_what_is_no_graph_of_one_file_and_one_output_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
+NO_GRAPHS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "weights in another file": (lambda: graph(outside="weights.bin").SerializeToString(),
+                                r"keeps its weights in other files.*save it as one file"),
+    "weights in a file at large": (lambda: graph(outside=os.path.abspath("weights.bin")).SerializeToString(),
+                                   "keeps its weights in other files"),
+    "weights in a file above": (lambda: graph(outside=f"../{Path.cwd().name}/weights.bin").SerializeToString(),
+                                "keeps its weights in other files"),
+    "two outputs": (lambda: graph(outputs=2).SerializeToString(),
+                    r"returns logits: tensor.float., more: .*m\.onnx#logits or m\.onnx#more"),
+    "no graph": (lambda: b"no graph", "is no ONNX graph that onnxruntime reads"),
+    "texts": (lambda: typed(TensorProto.FLOAT, TensorProto.STRING),
+              r"returns out: tensor.string.*none is a tensor of numbers"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NO_GRAPHS)
+def test_what_is_no_graph_of_one_file_and_one_output_is_refused(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("weights.bin").write_bytes(NET[1].weight.detach().numpy().tobytes())
-    for data, says in (
-        (graph(outside="weights.bin").SerializeToString(), r"keeps its weights in other files.*save it as one file"),
-        (graph(outside=str(tmp_path / "weights.bin")).SerializeToString(), "keeps its weights in other files"),
-        (graph(outside=f"../{tmp_path.name}/weights.bin").SerializeToString(), "keeps its weights in other files"),
-        (
-            graph(outputs=2).SerializeToString(),
-            r"returns logits: tensor.float., more: .*m\.onnx#logits or m\.onnx#more",
-        ),
-        (b"no graph", "is no ONNX graph that onnxruntime reads"),
-    ):
-        with pytest.raises(BadInput, match=rf"target\.weights: m\.onnx {says}"):
-            onnx(data, "m.onnx")
+    make, says = NO_GRAPHS[what]
+    with pytest.raises(BadInput, match=rf"target\.weights: m\.onnx {says}"):
+        onnx(make(), "m.onnx")
+
+
+def test_inputs_and_outputs_of_other_shapes_are_refused() -> None:
     model = Answering(answers_of(onnx(graph().SerializeToString(), "m.onnx")), Reading(5, "logits"), "m.onnx")
     with pytest.raises(BadInput, match=r"does not take inputs of shape \(1, 5, 5\)"):
         model(torch.zeros(2, 1, 5, 5))
@@ -133,7 +153,7 @@ def typed(taken: int, given: int, rows: int = 7) -> bytes:
 
 
 TYPES = [(taken, given) for taken in ("FLOAT", "DOUBLE", "FLOAT16", "INT64", "INT32")
-         for given in ("FLOAT", "DOUBLE", "FLOAT16", "INT64", "STRING")]  # fmt: skip
+         for given in ("FLOAT", "DOUBLE", "FLOAT16", "INT64")]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -145,10 +165,6 @@ TYPES = [(taken, given) for taken in ("FLOAT", "DOUBLE", "FLOAT16", "INT64", "IN
 )
 def test_a_graph_is_given_its_inputs_in_the_type_that_it_declares(taken: str, given: str) -> None:
     data = typed(getattr(TensorProto, taken), getattr(TensorProto, given))
-    if given == "STRING":
-        with pytest.raises(BadInput, match=r"returns out: tensor.string.*none is a tensor of numbers"):
-            onnx(data, "m.onnx")
-        return
     whole = taken.startswith("INT")
     x = torch.tensor([[1.0, 2.0], [6.0, 0.0]]) if whole else torch.tensor([0.5, 1, 2]).expand(4, 2, 3)
     sums = torch.arange(21.0).reshape(7, 3)[x.long()].sum(1) if whole else x.sum(1)
@@ -189,3 +205,104 @@ def test_a_script_with_an_embedding_is_given_whole_numbers(tmp_path: Path) -> No
         assert answers_of(run)(x) == body(x.long()).tolist()
     with pytest.raises(BadInput, match="index out of range"):
         run(x + 5)
+
+
+class Words(nn.Module):
+    """An embedding of 7 words; ``cast``: of numbers that it makes whole itself."""
+
+    def __init__(self, cast: bool = False) -> None:
+        super().__init__()
+        self.cast, self.words, self.top = cast, nn.Embedding(7, 3), nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.cast:
+            x = x.long().flatten(1)
+        found: torch.Tensor = self.top(self.words(x).sum(1))
+        return found
+
+
+class Branching(Words):
+    """Ids that are cast only where they are floats."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.is_floating_point():
+            x = x.long()
+        found: torch.Tensor = self.top(self.words(x.flatten(1)).sum(1))
+        return found
+
+
+class OneHot(nn.Module):
+    """Categories of nine kinds."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.one_hot(x.long(), 9).sum(1).float()
+
+
+def net(inputs: int, outputs: int) -> nn.Module:
+    """Return a network of one layer."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, outputs))
+
+
+def saved(module: nn.Module) -> bytes:
+    """Return the archive of a module."""
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(module.eval()), file)
+    return file.getvalue()
+
+
+def words(*, taken: str = "INT64", cast: bool = False, outputs: int = 2) -> bytes:
+    """Return an ONNX graph that looks ids up in a table of 7 rows; beside ``out`` it returns what it was given."""
+    nodes = [helper.make_node("Cast", ["x"], ["ids"], to=TensorProto.INT64 if cast else getattr(TensorProto, taken)),
+             helper.make_node("Gather", ["table", "ids"], ["rows"]),
+             helper.make_node("ReduceSum", ["rows", "axes"], ["out"], keepdims=0),
+             helper.make_node("Cast", ["x"], ["other"], to=TensorProto.FLOAT)]  # fmt: skip
+    stored = [numpy_helper.from_array(torch.ones(7, 10).numpy(), "table"),
+              numpy_helper.from_array(torch.tensor([1]).numpy(), "axes")]  # fmt: skip
+    shown = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("out", "other")]
+    given = helper.make_tensor_value_info("x", getattr(TensorProto, taken), None)
+    made = helper.make_graph(nodes, "net", [given], shown[:outputs], stored)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return bytes(model.SerializeToString())
+
+
+def of_images(shape: tuple[int, ...], outputs: int) -> bytes:
+    """Return an ONNX graph of one layer that says which shape its inputs have."""
+    inputs = math.prod(shape)
+    nodes = [helper.make_node("Flatten", ["x"], ["flat"]), helper.make_node("MatMul", ["flat", "w"], ["logits"])]
+    weight = numpy_helper.from_array(torch.ones(inputs, outputs).numpy(), "w")
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *shape])
+    shown = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["N", outputs])
+    made = helper.make_graph(nodes, "net", [given], [shown], [weight])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("form", "make", "right", "wrong"),
+    [
+        ("onnx", words, [0.0, 6.0, -7.0], [7.0, -8.0, 0.5]),
+        ("onnx", lambda: words(taken="FLOAT", cast=True), [0.0, 6.9, -7.0], [7.0, -8.0]),
+        ("torchscript", lambda: saved(Words()), [0.0, 6.0], [7.0, -1.0, 0.5]),
+        ("torchscript", lambda: saved(Words(cast=True)), [0.0, 6.9, -0.5], [7.0, -1.0]),
+        ("torchscript", lambda: saved(Branching()), [0.0, 6.9, -0.5], [7.0, -1.0]),
+        ("torchscript", lambda: saved(OneHot()), [0.0, 8.9, -0.5], [9.0, -1.0]),
+    ],
+)
+def test_one_wrong_number_among_many_is_found_by_trying_few_points(
+    form: str, make: Callable[[], bytes], right: list[float], wrong: list[float]
+) -> None:
+    run = RUNS[form](make(), "m.onnx#out" if form == "onnx" else "m.pt")
+    inputs = np.resize(np.array([1, 2, 3], "f4"), (9000, 2))
+    for number, refused in [*((each, False) for each in right), *((each, True) for each in wrong)]:
+        inputs[8765, 1] = number
+        tried = points_to_try(inputs, np.arange(len(inputs)))
+        assert len(tried) <= 5
+        with pytest.raises(BadInput) if refused else nullcontext():
+            run(torch.from_numpy(inputs[tried]))
+        run(torch.from_numpy(inputs[points_to_try(inputs, np.delete(np.arange(len(inputs)), 8765))]))
+
+
+def test_images_are_tried_without_being_looked_through() -> None:
+    assert points_to_try(np.zeros((9, 1, 2, 2), np.uint8), np.array([3, 5, 7])).tolist() == [3, 5]

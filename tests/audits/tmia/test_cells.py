@@ -16,6 +16,7 @@ from audits.tmia.attacks import ATTACKS, JudgeSettings
 from audits.tmia.cells import cells, scores_rows
 from audits.tmia.p_values import rank_p, smoothed_p
 from tests.audits.tmia.made_up_answers import Scene, synthetic_answers
+from tests.cases.simulations import fewer, sizes
 
 BETA = 0.1
 SHOWN = ("tmia_distance", "tmia_posterior", "tmia_smoothed", "pmia", "yeom", "label_gap", "gmia3")
@@ -245,9 +246,10 @@ def test_failed_points_count_as_asked_and_are_never_called() -> None:
         assert row["true_positives"] == slow["true_positives"] and row["auc"] == pytest.approx(slow["auc"])
 
 
-def test_under_the_null_hypothesis_the_rates_are_the_promised_ones() -> None:
+@sizes(0.2)
+def test_under_the_null_hypothesis_the_rates_are_the_promised_ones(size: float) -> None:
     made = synthetic_answers(6, targets=10, null=10, lift=0.0)
-    for row in cells(table(made, ("tmia_distance", "pmia")), selectors=["none"], beta=BETA, draws=200):
+    for row in cells(table(made, ("tmia_distance", "pmia")), selectors=["none"], beta=BETA, draws=fewer(1000, size)):
         assert row["fpr_low"] < BETA < row["fpr_high"] and row["null_fpr_low"] < BETA < row["null_fpr_high"]
         assert row["precision_low"] < 0.5 < row["precision_high"] and row["auc_low"] < 0.5 < row["auc_high"]
 

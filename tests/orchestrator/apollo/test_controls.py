@@ -35,15 +35,15 @@ def test_a_method_is_turned_where_what_differs_most_lies_below_one_half() -> Non
     ],
 )
 def test_a_given_model_fits_what_it_was_trained_on(kept: float, test: float, said: str) -> None:
-    own = [("retrain", 0.95, 0.76), ("retrain", 0.91, 0.74), ("identity", 0.5, 0.5)]
-    found = not_learnt([*own, ("ascent", kept, test)])
+    own = [("retrain", "retrain", 0.95, 0.76), ("retrain", "fresh", 0.91, 0.74), ("identity", "identity", 0.5, 0.5)]
+    found = not_learnt([*own, (None, "ascent", kept, test)])
     assert found is not None and (said in found if said else found == "")
 
 
 def test_models_that_fit_all_points_alike_tell_nothing_of_members() -> None:
-    assert not_learnt([("retrain", 0.8, 0.78), ("ascent", 0.7, 0.78)]) is None
-    assert not_learnt([("ascent", 0.7, 0.78)]) is None
-    assert not_learnt([("retrain", None, 0.78)]) is None
+    assert not_learnt([("retrain", "retrain", 0.8, 0.78), (None, "ascent", 0.7, 0.78)]) is None
+    assert not_learnt([(None, "ascent", 0.7, 0.78)]) is None
+    assert not_learnt([("retrain", "retrain", None, 0.78)]) is None
 
 
 def row(found: float, exact_low: float, **changes: object) -> AttackRow:

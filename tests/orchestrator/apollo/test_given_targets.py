@@ -145,8 +145,10 @@ def test_a_leak_that_the_shadows_do_not_confirm_cannot_be_told(done: Done) -> No
     assert "its shadows disagree too much to judge it" in found.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", ["the lists are swapped", "the members are others"])
 def test_lists_that_stand_the_wrong_way_round_are_no_all_clear(done: Done, wrong: str) -> None:
+    """In short for another kind: ``tests/orchestrator/mia/test_given.py``."""
     plan, learnt = plan_of(done.place, "untouched"), str(done.place / "members.txt")
     others = np.setdiff1d(np.random.default_rng(1).permutation(70000)[:230], MEMBERS)[:200]
     np.savetxt(done.place / "others.txt", others, fmt="%d")

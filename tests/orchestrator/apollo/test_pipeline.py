@@ -21,7 +21,7 @@ from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.report import writing
-from tests.cases.runs import UnshownRun, audited, context_of, jobs_of, numbers_compared, swept
+from tests.cases.runs import UnshownRun, audited, context_of, draw_only, jobs_of, numbers_compared, swept
 from tune_spaces.registry import Sweep, fixed
 
 pytestmark = pytest.mark.slow
@@ -34,6 +34,8 @@ TINY = (
     "recipe.epochs=3",
     "audit.fpr=[0.5]",
     "audit.search.steps=1",
+    "audit.bootstrap=40",
+    "audit.permutations=40",
     "compute.workers=0",
 )
 
@@ -49,7 +51,9 @@ def finished(tmp_path_factory):
     """A finished audit: plan, output folder, store folder, result."""
     place = tmp_path_factory.mktemp("audit")
     plan = tiny_plan(place / "store")
-    return plan, place / "out", place / "store", audited(plan, place / "out", shown=True)
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "auc")  # all figures: test_report.py
+        return plan, place / "out", place / "store", audited(plan, place / "out", shown=True)
 
 
 def test_an_audit_leaves_the_promised_files(finished):
@@ -250,7 +254,9 @@ def test_a_recorded_run_keeps_its_artefacts_from_collection(finished):
     assert Store(store).keys("train") <= held
 
 
+@pytest.mark.long
 def test_candidates_cut_into_shards_change_no_decision_by_more_than_rounding(finished, tmp_path):
+    """In short: ``tests/audits/test_contracts_evidence.py``."""
     plan, _, store, result = finished
     small = audited(tiny_plan(store, "compute.chunk=7"), tmp_path / "small")
     assert len(jobs_of(tiny_plan(store, "compute.chunk=7"), "search")) > len(jobs_of(plan, "search"))
@@ -307,6 +313,7 @@ def test_kinds_are_handed_access_to_targets_of_their_own_level_only(finished):
         assert opened == {"posteriors" if job.kind in ("posteriors", "population") else "labels"}
 
 
+@pytest.mark.long
 def test_memorised_points_are_ranked_first_and_then_audited(finished, tmp_path):
     few = "audit.attacks=[single_query, u_lira]"
     plan = tiny_plan(tmp_path / "store", "split.points=memorised", "split.ranking_models=8", few)

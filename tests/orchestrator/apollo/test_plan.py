@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audits.data.catalogue import describe
@@ -69,6 +69,7 @@ def test_resolved_plan_loads_to_an_equal_plan(name: str) -> None:
     assert plan_from(plan.resolved()).to_yaml() == plan.to_yaml()
 
 
+@settings(max_examples=20)
 @given(
     shadows=st.integers(1, 20).map(lambda pairs: 4 * pairs),
     beta=st.floats(0, 1e6, allow_nan=False),

@@ -26,6 +26,7 @@ from orchestrator.report.pictures import thumbnail
 from orchestrator.report.style import drawing, save
 from orchestrator.report.words import access_level
 from tests.cases.apollo_result import AREA, transfers, write_whole_run
+from tests.cases.runs import draw_only
 
 NONE = float("nan")
 ADDED = {"budget", "transfer", "three_way", "setting_utility"}
@@ -37,7 +38,9 @@ def whole(tmp_path_factory):
     result = write_whole_run(out)
     ids = [point["point_id"] for point in result["exposed"]["points"]]
     rng = np.random.default_rng(0)
-    PAGE.write(out, {point: rng.random((14, 14)) for point in ids})
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, *ADDED)
+        PAGE.write(out, {point: rng.random((14, 14)) for point in ids})
     return out
 
 

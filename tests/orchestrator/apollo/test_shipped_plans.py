@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ from tests.cases.runs import audited
 
 PLANS = ("apollo-cifar10", "apollo-cifar100", "apollo-imagenet")
 FAST = ("apollo-cifar10-fast", "apollo-imagenet-fast")
-APOLLO = kind_named("apollo")
 POOLS = {"apollo-cifar10": (20_000, 20_000, 10_000), "apollo-imagenet": (512_466, 512_466, 256_235)}
 ONE_SMALL_SET = {"split.targets": 1, "split.shadows": 4, "split.offline_shadows": 2, "audit.fpr": [0.5]}
 SMALL = (
@@ -95,33 +95,41 @@ def test_the_plan_of_cifar100_is_that_of_cifar10_on_other_images() -> None:
     assert first | {"data": {**first["data"], "name": "cifar100"}} == second
 
 
-@pytest.mark.parametrize(("name", "epochs"), [("apollo-cifar10", 24), ("apollo-imagenet", 16)])
-def test_the_fast_plan_is_the_papers_but_for_its_recipe_and_costs_its_share_of_the_epochs(
-    name: str, epochs: int
-) -> None:
+EPOCHS = {"apollo-cifar10": 24, "apollo-imagenet": 16}
+
+
+@pytest.mark.parametrize("name", EPOCHS)
+def test_the_fast_plan_is_the_papers_but_for_its_recipe(name: str) -> None:
     paper, fast = load_plan(name), load_plan(f"{name}-fast")
     first, second = paper.resolved(), fast.resolved()
     assert first | {"recipe": second["recipe"]} == second
-    assert (fast.recipe.epochs, fast.recipe.dtype) == (epochs, "bfloat16")
+    assert (fast.recipe.epochs, fast.recipe.dtype) == (EPOCHS[name], "bfloat16")
     assert fast.notes == ()
+
+
+@pytest.mark.parametrize("name", ["apollo-cifar10", pytest.param("apollo-imagenet", marks=pytest.mark.long)])
+def test_the_fast_plan_costs_its_share_of_the_epochs(name: str) -> None:
+    paper, fast = load_plan(name), load_plan(f"{name}-fast")
     one_set = [each.changed(ONE_SMALL_SET) for each in (paper, fast)]
-    seconds = [estimate(APOLLO, each, images_per_second=1000.0).stages[0].unit_seconds for each in one_set]
-    assert seconds[1] / seconds[0] == pytest.approx(epochs / 100, rel=0.02)  # the last batch of an epoch is padded
+    seconds = [
+        estimate(kind_named("apollo"), each, images_per_second=1000.0).stages[0].unit_seconds for each in one_set
+    ]
+    assert seconds[1] / seconds[0] == pytest.approx(
+        EPOCHS[name] / 100, rel=0.02
+    )  # the last batch of an epoch is padded
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
+    ("name", "changes"),
     [
-        PLANS[0],
-        pytest.param(PLANS[1], marks=pytest.mark.long),
-        PLANS[2],
-        *(pytest.param(name, marks=pytest.mark.long) for name in FAST),
+        (PLANS[0], {"unlearning": [{"method": "finetune", "epochs": 1}]}),
+        *(pytest.param(name, {}, marks=pytest.mark.long) for name in (*PLANS, *FAST)),
     ],
 )
-def test_each_plan_runs_in_miniature(tmp_path: Path, name: str) -> None:
-    """In short for CIFAR-100: the test above, and ``tests/audits/data/test_cifar.py`` of its files."""
-    plan = miniature(name, tmp_path)
+def test_each_plan_runs_in_miniature(tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
+    """In short with one method; the others: ``tests/audits/unlearning``, their files: ``tests/audits/data``."""
+    plan = miniature(name, tmp_path).changed(changes)
     check_against_data(plan)
     out = tmp_path / "out"
     audited(plan, out)

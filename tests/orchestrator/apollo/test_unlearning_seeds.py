@@ -33,7 +33,7 @@ def test_entries_without_a_name_of_their_own_draw_as_ever() -> None:
     for entries in ([PLAIN, HOT], [HOT, PLAIN]):
         found = names(*entries)
         assert found["finetune"] == "finetune" and found["hot"] == "hot"  # a repetition
-    assert names("{method: retrain, as: fresh}")["retrain"] == "retrain"
+    assert names("{method: retrain, as: fresh}") == {"identity": "identity", "fresh": "retrain"}
 
 
 def keys(*entries: str) -> dict[str, str]:

@@ -13,17 +13,19 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
 from audits.data.catalogue import load
 from audits.models import make_model
 from orchestrator.kinds import KINDS, load_plan
 from tests.audits.data import test_groups
-from tests.audits.targets import test_check_answers, test_lookups, test_members, test_recorded
+from tests.audits.targets import test_check_answers, test_members, test_programs, test_recorded
 from tests.cases.given_kind import KIND as GIVEN_TOY
-from tests.cases.refusals import Refused, rows, sets
+from tests.cases.refusals import EVERY, Refused, rows, sets
 from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.apollo import test_given_targets, test_plan_forget_sets, test_plan_refusals, test_watched_plans
 from tests.orchestrator.cli import test_broken_plans
+from tests.orchestrator.cli.refused_data import of_data, of_weights, write_data_sets, write_weights
 from tests.orchestrator.engine.plan import test_files, test_teams
 from tests.orchestrator.engine.run import test_copies, test_tracking
 from tests.orchestrator.given import test_forms
@@ -71,6 +73,8 @@ def refused() -> Iterator[Refused]:
     yield from of_kinds()
     yield from of_targets()
     yield from of_files()
+    yield from of_data()
+    yield from of_weights()
 
 
 def of_apollo() -> Iterator[Refused]:
@@ -174,32 +178,54 @@ def of_answers() -> Iterator[Refused]:
         base = tmia_given.given_values(Path(), **{"compute.store": "store"}) if kind == "tmia" else {}
         attack = {"apollo": "single_query", "tmia": "label_gap", "mia": "label_gap"}[kind]
         served = {"target.weights": "half.parquet", "target.served": {"gives": "labels"}, "audit.attacks": [attack]}
-        yield Refused(kind, plan, sets({**base, **served}), "has no answer to .* points", kind, by=("validate",))
+        seed = {"seed": 0}  # the first of the sweep's
+        yield Refused(kind, plan, sets({**base, **served, **seed}), "has no answer to .* points", kind)
     for place, (gives, attacks, data, _, said) in enumerate(tables()):
         values = (f"target.weights=answers-{place}.parquet", f"target.served={{gives: {gives}}}",
                   f"audit.attacks={attacks}", f"data.name={data}", "split.classes=[0, 1, 2]")  # fmt: skip
         yield Refused("mia", "plan.yaml", values, said, "answers")
 
 
-PROGRAMS: dict[str, Callable[[], bytes]] = {
-    "words.onnx": test_lookups.graph,
-    "words.pt": lambda: test_lookups.saved(test_lookups.Words()),
-    "cast.onnx": lambda: test_lookups.graph(taken="FLOAT", before=(("Cast", 7),)),
-    "cast.pt": lambda: test_lookups.saved(test_lookups.Words("cast")),
+IDS: dict[str, Callable[[], bytes]] = {
+    "words.onnx": test_programs.words,
+    "words.pt": lambda: test_programs.saved(test_programs.Words()),
+    "cast.onnx": lambda: test_programs.words(taken="FLOAT", cast=True),
+    "cast.pt": lambda: test_programs.saved(test_programs.Words(cast=True)),
+    "branch.pt": lambda: test_programs.saved(test_programs.Branching()),
 }
 """Programs of seven token ids."""
+IMAGES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "wide.onnx": (lambda: test_programs.of_images((1, 3, 4), 10), r"does not take inputs of shape \(1, 8, 8\)"),
+    "few.onnx": (lambda: test_programs.of_images((1, 8, 8), 5), "5 scores for an input; there are 10 classes"),
+    "few.pt": (lambda: test_programs.saved(test_programs.net(64, 5)), "5 scores for an input; there are 10 classes"),
+    "wide.pt": (lambda: test_programs.saved(test_programs.net(12, 10)), r"does not take inputs of shape \(1, 8, 8\)"),
+    "soft.pt": (lambda: test_programs.saved(nn.Sequential(test_programs.net(64, 10), nn.Softmax(1))),
+                "gives probabilities"),
+}  # fmt: skip
+"""Programs of images, and why they are none of 8×8 pixels and ten classes that give logits."""
 
 
 def of_programs() -> Iterator[Refused]:
-    """Yield those whose target is a program of token ids, which the data are not, or not all."""
-    for name in PROGRAMS:
-        part = "#out" if name.endswith(".onnx") else ""
+    """Yield those whose target is a program that does not take the data, or not all, or gives other answers.
+
+    A graph takes a process of its own each time that it is read, so that most are compared by one command alone.
+    """
+    few = ("validate",)
+    for name in IDS:
+        part, by = ("#out", few) if name.endswith(".onnx") else ("", EVERY)
         base = (f"target.weights={name}{part}", "audit.attacks=[loss]")
         if name.startswith("words"):
-            said = r"takes whole numbers \(int64\), and an input is"
-            yield Refused("mia", "plan.yaml", base, said, "mia", by=("validate", "sweep"))
+            yield Refused("mia", "plan.yaml", base, r"takes whole numbers \(int64\), and an input is", "mia", EVERY)
         tokens = (*base, "data.name=npz:tokens.npz")
-        yield Refused("mia", "plan.yaml", tokens, "a table of 7 rows, and an input is", "mia", by=("validate", "sweep"))
+        yield Refused(
+            "mia", "plan.yaml", tokens, f"{name}.* does not take inputs of shape .* from 0 to 17, ", "mia", by
+        )
+    for name, (_, said) in IMAGES.items():
+        by = few if name.endswith(".onnx") else EVERY
+        yield Refused("mia", "plan.yaml", (f"target.weights={name}", "audit.attacks=[loss]"), said, "mia", by)
+    for place, (_, said) in enumerate(test_programs.NO_GRAPHS.values()):
+        values = (f"target.weights=none-{place}.onnx", "audit.attacks=[loss]")
+        yield Refused("mia", "plan.yaml", values, said.replace("m\\.onnx", f"none-{place}.onnx"), "mia", few)
 
 
 def tables() -> Iterator[tuple[str, str, str, dict[str, Any], str]]:
@@ -243,6 +269,8 @@ def write_files(folder: Path) -> None:
         for place, text in enumerate(texts):
             (folder / f"{name}-{place}.yaml").write_text(text)
     write_targets(folder)
+    write_data_sets(folder / "data")
+    write_weights(folder / "weights")
 
 
 def write_data(folder: Path) -> None:
@@ -268,11 +296,12 @@ def write_targets(folder: Path) -> None:
         members = range(0, 3 * tmia_given.MEMBERS, 3) if name == "tmia" else range(mia_given.MEMBERS)
         (folder / name / "members.txt").write_text("\n".join(map(str, members)))
     (folder / "mia" / "plan.yaml").write_text(mia_given.PLAN)
-    (folder / "mia" / "branch.pt").write_bytes(test_lookups.saved(test_lookups.Branching()))
     digits = load("digits")
     np.savez(folder / "mia" / "tokens.npz", inputs=(digits.inputs // 15).astype("f4"), labels=digits.labels)
-    for name, make in PROGRAMS.items():
+    for name, make in {**IDS, **{name: make for name, (make, _) in IMAGES.items()}}.items():
         (folder / "mia" / name).write_bytes(make())
+    for place, (make, _) in enumerate(test_programs.NO_GRAPHS.values()):
+        (folder / "mia" / f"none-{place}.onnx").write_bytes(make())
     torch.save(make_model("mlp", {"hidden": [16]}).build((1, 8, 8), 5, 0).state_dict(), folder / "mia" / "even.pt")
     torch.save(make_model("mlp", {"hidden": [9]}).build((1, 8, 8), 10, 0).state_dict(), folder / "teacher.pt")
     torch.save(make_model("mlp", {"hidden": [8]}).build((1, 14, 14), 10, 0).state_dict(), folder / "gnq" / "weights.pt")

@@ -198,7 +198,13 @@ def test_a_run_folder_with_a_garbled_plan_is_left_alone(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    "arguments", [["validate", "plan.yaml"], ["audit", "apollo", "plan.yaml"], ["audit", "timia"], ["nonsense"]]
+    "arguments",
+    [
+        ["validate", "plan.yaml"],
+        pytest.param(["audit", "apollo", "plan.yaml"], marks=pytest.mark.long),
+        ["audit", "timia"],
+        pytest.param(["nonsense"], marks=pytest.mark.long),
+    ],
 )
 def test_the_installed_command_agrees(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text("split: {shadows: 15}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,18 +31,22 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def offered(place: Path, line: str) -> list[str]:
+@pytest.fixture
+def offered(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], list[str]]:
     """Return what bash is offered for a line that ends at the cursor."""
-    words = [*line.split(" ")]
-    environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "_ORCH_COMPLETE": "bash_complete", "COMP_WORDS": "\n".join(words),
-        "COMP_CWORD": str(len(words) - 1),
-    }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "orchestrator.cli.main"], cwd=place, env=environment, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    return [text.partition(",")[2] for text in done.stdout.splitlines() if text]
+    monkeypatch.chdir(place)
+
+    def asked(line: str) -> list[str]:
+        words = line.split(" ")
+        monkeypatch.setenv("_ORCH_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", "\n".join(words))
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        assert main([]) == 0
+        return [text.partition(",")[2] for text in capsys.readouterr().out.splitlines() if text]
+
+    return asked
 
 
 @pytest.mark.parametrize(
@@ -73,12 +78,12 @@ def offered(place: Path, line: str) -> list[str]:
         ("orch completion ", ["bash", "zsh", "fish"]),
     ],
 )
-def test_what_is_offered(place: Path, line: str, words: list[str]) -> None:
-    assert offered(place, line) == words
+def test_what_is_offered(offered: Callable[[str], list[str]], line: str, words: list[str]) -> None:
+    assert offered(line) == words
 
 
-def test_every_command_is_offered(place: Path) -> None:
-    assert [word for word in offered(place, "orch ") if not word.startswith("-")] == list(COMMANDS)
+def test_every_command_is_offered(offered: Callable[[str], list[str]]) -> None:
+    assert [word for word in offered("orch ") if not word.startswith("-")] == list(COMMANDS)
 
 
 def test_what_completion_and_help_know_is_what_the_kinds_have() -> None:

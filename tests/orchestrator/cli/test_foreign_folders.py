@@ -27,6 +27,7 @@ from orchestrator.engine.run import output_folder
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.kinds import load_plan
 from tests.cases.apollo_result import write_whole_run
+from tests.cases.runs import draw_only
 
 OWN = "what the reader wrote\n"
 WRITTEN = ("report.html", "figures/auc.csv", "figures/auc.svg", "figures/auc.png", "figures/verdict.csv")
@@ -199,8 +200,9 @@ def test_what_a_run_notes_goes_through_no_link(tmp_path: Path) -> None:
 
 
 def test_a_file_that_the_user_names_may_be_a_link_of_his_own_but_none_of_a_run(
-    theirs: Path, capsys: pytest.CaptureFixture[str]
+    theirs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    draw_only(monkeypatch)
     Path("own").write_text("")
     Path("mine").symlink_to("own")
     (theirs / "theirs").symlink_to(Path("absent").absolute())
@@ -271,12 +273,20 @@ def test_what_names_people_is_for_its_owner_alone(theirs: Path, scored: Path, tm
     assert stat.S_IMODE(Path("plan.yaml").stat().st_mode) == 0o644
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that lists exposed points."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    write_whole_run(folder)
+    return folder
+
+
 @pytest.fixture
-def exposing(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def exposing(theirs: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A result whose page lists points 0 to 2, and shows pictures of them where it has the data."""
     shutil.rmtree(theirs)
-    theirs.mkdir()
-    result = write_whole_run(theirs)
+    shutil.copytree(whole, theirs)
+    result: dict[str, Any] = json.loads((theirs / "result.json").read_text())
     result["fingerprints"] = {"data": load("fashion14").contents, "points": {}, "members": {}}
     seen: list[Any] = []
     pretended = dataclasses.replace(

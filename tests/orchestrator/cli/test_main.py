@@ -379,7 +379,14 @@ def test_report_renders_a_finished_run_again_with_the_images_of_its_exposed_poin
     assert "without thumbnails: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", ["ls plans", "cost mia-smoke", "audit mia mia-smoke --set compute.workers=0"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ls plans",
+        pytest.param("cost mia-smoke", marks=pytest.mark.long),
+        pytest.param("audit mia mia-smoke --set compute.workers=0", marks=pytest.mark.long),
+    ],
+)
 def test_a_closed_pipe_is_no_error(words: str, tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

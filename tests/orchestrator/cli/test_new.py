@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from safetensors.torch import save_file
 
+import orchestrator.cli.new
 from audits.models import make_model
 from orchestrator.cli.main import main
 from orchestrator.cli.new import QUESTIONS
-from orchestrator.cli.new_plans import SIZES, TEXTS
+from orchestrator.cli.new_plans import SIZES, TEXTS, Parts, text_of
 from orchestrator.kinds import load_plan
 from tests.cases.terminals import ORCH, opened
 
@@ -71,6 +73,42 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
     assert main(["validate", "my.yaml"]) == 0
     target = load_plan("my.yaml").resolved()["target"]
     assert (target["weights"], target["members"]) == ("weights.pt", "0:5000")
+
+
+@pytest.mark.parametrize("kind", ["mia", "gnq"])
+def test_a_folder_of_save_pretrained_is_the_target(kind: str) -> None:
+    Path("model").mkdir()
+    save_file(make_model("mlp", {}).build((1, 14, 14), 10, seed=0).state_dict(), "model/model.safetensors")
+    words = ["--kind", kind, "--size", "seconds", "--target", "model", "--members", "0:5000"]
+    assert main(["new", "my.yaml", *words]) == 0
+    assert main(["validate", "my.yaml"]) == 0
+    assert load_plan("my.yaml").resolved()["target"]["weights"] == "model"
+
+
+@pytest.mark.parametrize("part", ["#ema", "#."])
+def test_one_of_two_sets_of_weights_is_the_target(part: str) -> None:
+    state = make_model("mlp", {}).build((1, 14, 14), 10, seed=0).state_dict()
+    torch.save({**state, **{f"ema.{name}": value for name, value in state.items()}}, "two.pt")
+    words = ["--kind", "mia", "--size", "seconds", "--target", f"two.pt{part}", "--members", "0:5000"]
+    assert main(["new", "my.yaml", *words]) == 0
+    assert main(["validate", "my.yaml"]) == 0
+
+
+def test_a_refusal_that_is_not_about_size_is_looked_for_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried: list[Parts] = []
+
+    def text(kind: str, size: str, parts: Parts, share: float) -> str:
+        tried.append(parts)
+        return text_of(kind, size, parts, share)
+
+    monkeypatch.setattr(orchestrator.cli.new, "text_of", text)
+    Path("w.pt").write_bytes(b"no weights")
+    words = ["--kind", "mia", "--size", "hours", "--target", "w.pt", "--members", "0:5000"]
+    assert main(["new", "my.yaml", *words]) == 2
+    assert "w.pt" in capsys.readouterr().err
+    assert [parts.target for parts in tried if parts.target] == ["w.pt"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +174,9 @@ def test_a_person_at_a_terminal_is_asked_and_may_err(tmp_path: Path) -> None:
     assert load_plan("asked.yaml").kind == "mia"
 
 
+@pytest.mark.long
 def test_a_person_with_a_model_is_asked_again_for_what_does_not_fit_it(tmp_path: Path) -> None:
+    """In short: the test above."""
     torch.save(make_model("cnn", CNN).build((1, 14, 14), 10, seed=0).state_dict(), tmp_path / "weights.pt")
     (tmp_path / "broken.pt").write_bytes(b"no weights")
     screen = opened([*ORCH, "new", "--kind", "mia", "--size", "seconds"], tmp_path)

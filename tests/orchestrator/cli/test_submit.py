@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import pytest
 
 import actors.submit
+import orchestrator.cli.submit
 from actors.submit import Ended, JobServer, JobServerLost
 from audits.errors import BadInput
 from orchestrator.cli import handover
@@ -149,6 +150,28 @@ def test_no_job_server_is_one_line_and_leaves_no_folder(
     (line,) = capsys.readouterr().err.splitlines()
     assert says in line
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [(JobServerLost("the server does not answer"), 3), (RuntimeError("500: no room"), 3), (BadInput("no job"), 2)],
+)
+def test_a_job_that_the_server_does_not_take_leaves_the_folder_as_it_was(
+    refusal: Exception, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise refusal
+
+    monkeypatch.setattr(orchestrator.cli.submit, "JobServer", lambda address: SimpleNamespace(submit=refuse))
+    words = ["submit", "audit", "tmia", "tmia-smoke", *STORE, "--force", "--out"]
+    assert main([*words, str(tmp_path / "runs" / "out")]) == code
+    assert not (tmp_path / "runs").exists()
+    former = tmp_path / "former"
+    former.mkdir()
+    for name in ("plan.yaml", "result.json"):
+        (former / name).write_text("{}")
+    assert main([*words, str(former)]) == code
+    assert {file.name: file.read_text() for file in former.iterdir()} == {"plan.yaml": "{}", "result.json": "{}"}
 
 
 def test_an_address_of_another_form_is_refused_before_the_store(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
+from orchestrator.cli.main import main
+from tests.cases.kept import empty_mlflow
+from tests.cases.runs import draw_only
 from tests.cases.smallest_plans import smallest_plan
 from tests.cases.terminals import COLOURS, ORCH, Screen, opened
 
-KINDS = {"apollo": "apollo", "tmia": "tmia", "gnq": "gnq", "mia": "mia", "gnq, given": "gnq"}
+KINDS = {"few": "mia", "apollo": "apollo", "tmia": "tmia", "gnq": "gnq", "mia": "mia", "gnq, given": "gnq"}
+
+GATE = "loss.auc=0.99"
+FEW = {"audit.attacks": ["loss", "lira"]}
+"""The page of few attacks is drawn sooner."""
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +29,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(name: str, place: Path, *more: str) -> list[str]:
-    """Return the command that audits the smallest plan ``name``."""
-    plan = smallest_plan(name, place / "store")
+    """Return the command that audits the smallest plan ``name``; "few": that of kind mia, with few attacks."""
+    plan = smallest_plan("mia", place / "store", **FEW) if name == "few" else smallest_plan(name, place / "store")
     file = place / f"{name}.yaml"
     file.write_text(yaml.safe_dump(plan.resolved()))
     return [*ORCH, "audit", KINDS[name], str(file), "--out", str(place / name), *more]
@@ -38,8 +45,12 @@ def shown(name: str, place: Path, *more: str, **environment: str) -> Screen:
 
 @pytest.fixture(scope="module")
 def whole(place: Path) -> Screen:
-    """Return the screen of a finished audit of kind ``mia``."""
-    return shown("mia", place)
+    """Return the screen of a finished audit of kind ``mia`` with a gate."""
+    (place / "few").mkdir()
+    shutil.copyfile(empty_mlflow(), place / "few" / "mlflow.db")
+    screen = opened(command("few", place, "--fail-above", GATE), place)
+    assert screen.end() in (0, 1), screen.text
+    return screen
 
 
 def fits(screen: Screen) -> bool:
@@ -52,62 +63,67 @@ def fits(screen: Screen) -> bool:
     return not [line for line in lines if line.startswith(" ") and "…" in line]
 
 
-@pytest.mark.slow
 def test_everything_that_a_run_prints_fits_80_columns(whole: Screen) -> None:
     assert fits(whole)
 
 
-@pytest.mark.slow
 def test_the_command_that_opens_the_tracked_run_is_in_one_line(whole: Screen) -> None:
     (line,) = [line for line in whole.text.split("\n") if line.startswith("tracking: ")]
     command = r"tracking: mlflow ui --backend-store-uri \S+, then http://\S+"
     assert len(line) > 80 and re.fullmatch(command, line.rstrip())
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("whole")
-def test_a_report_is_printed_as_its_run_was(place: Path) -> None:
-    gated = opened(command("mia", place, "--fail-above", "loss.auc=0.99"), place)
-    gated.end()
-    report = opened([*ORCH, "report", str(place / "mia"), "--no-color"], place)
+def test_a_report_is_printed_as_its_run_was_and_without_colours_where_that_is_asked_for(
+    whole: Screen, place: Path
+) -> None:
+    report = opened([*ORCH, "report", str(place / "few"), "--no-color"], place)
     assert report.end() == 0, report.text
-    assert not COLOURS.search(report.raw)
+    assert COLOURS.search(whole.raw) and not COLOURS.search(report.raw)
     first, _, rest = report.text.partition("\n")
     assert first.startswith("wrote ") and rest.strip()
     assert all(len(line.rstrip()) <= 80 for line in rest.split("\n"))
-    assert rest.strip() in gated.text
+    assert rest.strip() in whole.text
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "mia"])
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "few"])
 def test_so_it_does_for_all_kinds(name: str, place: Path) -> None:
     assert fits(shown(name, place))
 
 
-@pytest.mark.slow
-def test_colours_are_off_where_that_is_asked_for(whole: Screen, place: Path) -> None:
+@pytest.mark.long
+def test_colours_of_a_run_are_off_where_that_is_asked_for(whole: Screen, place: Path) -> None:
+    """In short: the report of a run, above."""
     assert COLOURS.search(whole.raw)
-    assert not COLOURS.search(shown("mia", place, "--no-color").raw)
+    assert not COLOURS.search(shown("few", place, "--no-color").raw)
 
 
-@pytest.mark.slow
-def test_a_quiet_run_prints_how_it_ended_and_nothing_else(whole: Screen, place: Path) -> None:
-    screen = opened(command("mia", place, "--quiet", "--fail-above", "loss.auc=0.99"), place)
-    code = screen.end()
+def here(place: Path, *more: str) -> int:
+    """Run the command of ``whole`` again, in this process."""
+    return main([*command("few", place, *more)[len(ORCH) :]])
+
+
+def test_a_quiet_run_prints_how_it_ended_and_nothing_else(
+    whole: Screen, place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    draw_only(monkeypatch)
+    code = here(place, "--quiet", "--fail-above", GATE)
+    told = "".join(capfd.readouterr())
     assert "summing up" in whole.text and "─" in whole.text
-    assert "summing up" not in screen.text and "─" not in screen.text
-    assert "\nreport: " in screen.text
-    told = "passed" if code == 0 else "inconclusive"
-    assert f"\ngate loss.auc=0.99: {told}: " in screen.text
-    broken = opened(command("mia", place, "--quiet", "--set", "seed=none"), place)
-    assert broken.end() == 2
-    assert broken.text.startswith("orch: ")
+    assert "summing up" not in told and "─" not in told
+    assert "report: " in told
+    assert f"\ngate {GATE}: {'passed' if code == 0 else 'inconclusive'}: " in told
+    assert here(place, "--quiet", "--set", "seed=none") == 2
+    assert "".join(capfd.readouterr()).startswith("orch: ")
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("whole")
-def test_json_is_alone_on_standard_output(place: Path) -> None:
-    done = subprocess.run(command("mia", place, "--json"), cwd=place, capture_output=True, text=True, check=True)
-    printed = json.loads(done.stdout)
-    assert printed == json.loads((place / "mia" / "result.json").read_text()) | {"tracking": printed["tracking"]}
-    assert "summing up" in done.stderr
+def test_json_is_alone_on_standard_output(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    draw_only(monkeypatch)
+    assert here(place, "--json") == 0
+    told = capfd.readouterr()
+    printed = json.loads(told.out)
+    assert printed == json.loads((place / "few" / "result.json").read_text()) | {"tracking": printed["tracking"]}
+    assert "summing up" in told.err

@@ -16,6 +16,7 @@ from orchestrator.cli.main import main
 from orchestrator.engine.ci.summary import is_summary
 from orchestrator.report.result import read_result
 from tests.cases.apollo_result import write_run
+from tests.cases.runs import draw_only
 
 REFUSED = (
     ("audit", "mia", "no-such-plan.yaml"),
@@ -84,7 +85,8 @@ def test_the_summary_of_a_step_is_appended_to(held: str, tmp_path: Path, monkeyp
     step = tmp_path / "step.md"
     step.write_text(held)
     monkeypatch.setenv(STEP_SUMMARY, str(step))
-    write_run(tmp_path / "run")
+    draw_only(monkeypatch)
+    write_run(tmp_path / "run", targets=2, points=100)
     assert main(["audit", "mia", "no-such-plan.yaml", "--summary", "step.md"]) == 2
     assert main(["report", "run", "--summary", str(step)]) == 0
     text = step.read_text()

@@ -19,6 +19,7 @@ from orchestrator.cli.permission import Permission
 from orchestrator.cli.report import thumbnails
 from orchestrator.engine.data import forget_data
 from tests.cases.apollo_result import write_run
+from tests.cases.runs import draw_only
 
 NAME = "python:hostile_points:points"
 ROOT = Path(__file__).resolve().parents[3]
@@ -125,8 +126,9 @@ def test_a_report_has_no_pictures_that_code_would_give(capsys: pytest.CaptureFix
     assert len(thumbnails(page, document)) == 30000, "a library asks nobody"
 
 
-def test_a_finished_run_is_told_without_the_code_of_its_plan(tmp_path: Path) -> None:
-    document = write_run(tmp_path / "run")
+def test_a_finished_run_is_told_without_the_code_of_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch)
+    document = write_run(tmp_path / "run", targets=2, points=100)
     plan = {**document["plan"], "model": {"name": "python:hostile_points:Net"}}
     Path("run/result.json").write_text(json.dumps({**document, "plan": plan}))
     assert main(["report", "run", "--junit", "orch.xml", "--summary", "summary.md"]) == 0 and not ran()

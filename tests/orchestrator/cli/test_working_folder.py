@@ -26,10 +26,10 @@ LATE = ("matplotlib", "mlflow", "numpy", "pyarrow", "pydantic", "ray", "scipy", 
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        (f"{ROOT}", ["-m", "orchestrator.cli.main"]),
-        (f":{ROOT}", ["{script}"]),
+        pytest.param(f"{ROOT}", ["-m", "orchestrator.cli.main"], marks=pytest.mark.long),
+        pytest.param(f":{ROOT}", ["{script}"], marks=pytest.mark.long),
         (f"{ROOT}:.", ["{script}"]),
-        (f"{ROOT}:", ["-m", "orchestrator.cli.main"]),
+        pytest.param(f"{ROOT}:", ["-m", "orchestrator.cli.main"], marks=pytest.mark.long),
     ],
     ids=["python -m", "an empty entry", "a dot", "both"],
 )

@@ -91,6 +91,7 @@ def run(
     void: str = "",
     contents: str = "",
     unlearning: Sequence[Columns] = (),
+    target: Columns | None = None,
 ) -> str:
     """Write a finished run, in which the attack ``void`` broke a nominal rate; return its folder.
 
@@ -101,7 +102,8 @@ def run(
     settings = [{"setting": name, "overrides": {}} for name in dict.fromkeys(columns["setting"])]
     document = {"schema": "orch.result/1", "kind": kind, "seed": 0, "settings": settings,
                 "table": [{"setting": "base", "attack": void, "void": bool(void)}],
-                "plan": {"data": {"name": data, "root": None}, "unlearning": list(unlearning)}}  # fmt: skip
+                "plan": {"data": {"name": data, "root": None}, "unlearning": list(unlearning),
+                         "target": target}}  # fmt: skip
     if contents:
         judged = kind_named(kind).judged
         assert judged is not None

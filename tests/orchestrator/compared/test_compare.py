@@ -11,7 +11,7 @@ import pytest
 from orchestrator.cli.main import main
 from orchestrator.compared.rows import CompareResult
 from orchestrator.report.result import run_of
-from tests.orchestrator.compared.made_up import POINTS, TARGETS, apollo, compared, gnq, mia, rows, run, tmia
+from tests.orchestrator.compared.made_up import POINTS, TARGETS, Columns, apollo, compared, gnq, mia, rows, run, tmia
 
 MAKERS = {"toy": lambda columns: columns, "apollo": apollo, "tmia": tmia, "gnq": gnq, "mia": mia}
 
@@ -41,9 +41,64 @@ def test_a_hit_rate_that_is_void_is_not_compared(tmp_path: Path, capsys: pytest.
     assert {(row.attack, row.metric) for row in result.table} == {
         ("loss", "auc"), ("loss", "fpr"), ("right", "auc"), ("right", "tpr"), ("right", "fpr"),
     }  # fmt: skip
-    (note,) = result.notes
-    assert note == "b: base/loss broke a nominal false-positive rate: hit rates are void there, and not compared"
+    said = "In b, not compared with a: hit rates of base/loss, void because it broke a nominal false-positive rate."
+    assert result.pairs[0].left_out == (said,) and not result.notes
+    assert result.verdict is not None and result.verdict.headline.startswith(said)
+    capsys.readouterr()
+    assert main(["compare", first, second]) == 0 and capsys.readouterr().out.startswith(said)
     assert main(["compare", first, second, "--metric", "tpr", "--attack", "loss"]) == 2
+    assert not compared(capsys, first, second, "--metric", "auc").pairs[0].left_out
+
+
+def one_target(seed: int, points: slice) -> Columns:
+    """Return the scores of the first attack on some points of the first target, with decisions."""
+    table = mia(rows(seed, 0.0))
+    return {name: values[:POINTS][points] for name, values in table.items()}
+
+
+def test_of_single_targets_what_is_said_of_pairing_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = run(tmp_path / "a", "mia", one_target(1, slice(0, 40)), contents="a")
+    part = run(tmp_path / "b", "mia", one_target(2, slice(20, 60)), contents="a")
+    apart = run(tmp_path / "c", "mia", one_target(2, slice(40, 60)), contents="a")
+    result = compared(capsys, first, part)
+    assert {(row.paired, row.shared_points) for row in result.table} == {("points", 20)}
+    reason = result.pairs[0].reason  # the members are the same, and no target varies
+    assert "20 points are in both" in reason and "different members" not in reason and "vary" not in reason
+    reason = compared(capsys, first, apart).pairs[0].reason
+    assert reason.startswith("Unpaired: no point is known to be in both") and "targets" not in reason
+
+
+def test_what_nobody_saw_vary_has_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = [one_target(1, slice(0, 30)), one_target(2, slice(30, 60))]
+    for table in tables:
+        table["decision_0.1"] = [float(each) for each in table["member"]]
+    folders = [run(tmp_path / name, "mia", table, contents="a") for name, table in zip("ab", tables, strict=True)]
+    by_metric = {row.metric: row for row in compared(capsys, *folders).table}
+    for metric, rate in (("tpr", 1.0), ("fpr", 0.0)):
+        row = by_metric[metric]
+        assert (row.first_value, row.second_value, float(row.difference), row.p) == (rate, rate, 0.0, 1.0)
+        assert not row.difference.bounded and not row.identical  # 0 of 15 and 0 of 15 are no proof of equal rates
+
+
+def test_a_rate_is_identical_where_what_it_counts_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = [mia(rows(1, 0.0)), mia(rows(1, 0.0))]
+    tables[1]["decision_0.1"] = [
+        float(called or member) for called, member in zip(tables[1]["decision_0.1"], tables[1]["member"], strict=True)
+    ]
+    tables[1]["score"] = [score + 1e-3 * row for row, score in enumerate(tables[1]["score"])]
+    folders = [run(tmp_path / name, "mia", table, contents="a") for name, table in zip("ab", tables, strict=True)]
+    result = compared(capsys, *folders, "--attack", "loss")
+    found = {row.metric: (row.identical, row.p_holm is None) for row in result.table}
+    assert found == {"auc": (False, False), "tpr": (False, False), "fpr": (True, True)}
+
+
+def test_alarms_are_identical_though_the_members_are_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, part = one_target(1, slice(0, 60)), one_target(1, slice(0, 60))
+    kept = [row for row, member in enumerate(part["member"]) if not member or row < 30]
+    part = {name: [values[row] for row in kept] for name, values in part.items()}
+    folders = [run(tmp_path / name, "mia", each, contents="a") for name, each in (("a", whole), ("b", part))]
+    result = compared(capsys, *folders)
+    assert {row.metric: row.identical for row in result.table} == {"auc": False, "tpr": False, "fpr": True}
 
 
 def test_what_is_not_shared_makes_intervals_wider_and_is_said(
@@ -164,6 +219,7 @@ def test_runs_of_different_questions_and_other_mistakes_are_one_line(
         ([toy_run], "give two runs or more"),
         ([toy_run, toy_run], "given twice"),
         ([toy_run, str(tmp_path)], "is not a finished run"),
+        ([toy_run, f"{other}/result.json"], f"is a file; give the folder of the run, {other}"),
         ([toy_run, apart], "have no attack in common: loss, right; x"),
         ([toy_run, str(apart), "--metric", "acu"], "did you mean 'auc'"),
     ):
@@ -178,6 +234,8 @@ def test_runs_of_different_questions_and_other_mistakes_are_one_line(
         {"plan": {}}, {"plan": {"data": None}}, {"table": ["x"]}, {"table": [{"void": True}]},
         {"plan": {"data": {"name": "digits"}, "unlearning": ["x"]}},
         {"plan": {"data": {"name": "digits"}, "unlearning": {"a": 1}}},
+        {"settings": [{"setting": "base", "overrides": 1}]},
+        {"settings": [{"setting": "base", "overrides": {"unlearning": ["x"]}}]},
         {"kind": "nobody"},
     ],
     ids=str,

@@ -137,6 +137,76 @@ def test_a_renamed_method_is_compared_with_itself(tmp_path: Path, capsys: pytest
     assert "scrub in a" in turned.pairs[0].matched[0] and "ssd in c" in turned.pairs[0].matched[0]
 
 
+def test_a_renamed_control_is_compared_with_the_control(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = [{"method": "identity"}, {"method": "ssd"}, {"method": "retrain"}]
+    other = [{"method": "identity", "as": "kept"}, {"method": "scrub"}, {"method": "retrain", "as": "fresh"}]
+    first = run(tmp_path / "a", "apollo", methods(identity=0.0, ssd=1.0, retrain=0.0), unlearning=own, contents="a")
+    table = methods(identity=0.0, scrub=0.2, retrain=0.0)
+    names = {"identity": "kept", "retrain": "fresh"}
+    table["unlearner"] = [names.get(name, name) for name in table["unlearner"]]
+    second = run(tmp_path / "b", "apollo", table, unlearning=other, contents="a")
+    result = compared(capsys, first, second, "--metric", "auc", "--attack", "loss")
+    assert {(row.attack, row.second_attack, row.control, row.identical) for row in result.table} == {
+        ("identity.loss", "kept.loss", True, True), ("ssd.loss", "scrub.loss", False, False),
+        ("retrain.loss", "fresh.loss", True, True),
+    }  # fmt: skip
+    (method,) = (row for row in result.table if not row.control)
+    assert method.p_holm == method.p  # the controls are no tests
+    assert not result.pairs[0].left_out and not result.pairs[0].controls_only
+
+
+def test_whose_models_are_compared_is_said_where_they_are_not_of_one_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = [{"method": "identity", "as": "kept"}, {"method": "ssd"}, {"method": "retrain"}]
+    target = {"weights": "w.pt", "members": "0:30", "forget": "0:9", "original": None}
+    tables = {name: methods(kept=gain, ssd=1.0, retrain=0.0) for name, gain in (("a", 0.1), ("b", 0.2), ("c", 0.3))}
+    given = {"a": target, "b": target | {"original": "o.pt"}, "c": None}
+    folders = [
+        run(tmp_path / name, "apollo", table, unlearning=plan, contents="a", target=given[name])
+        for name, table in tables.items()
+    ]
+    result = compared(capsys, *folders, "--all-pairs")
+    original, trained, both = (pair.matched for pair in result.pairs)
+    assert [each.split()[0] for each in original] == ["kept"] and "before unlearning in b" in original[0]
+    assert [each.split()[0] for each in trained] == ["ssd"] and "the given model in a" in trained[0]
+    assert {each.split()[0] for each in both} == {"kept", "ssd"}
+    assert not compared(capsys, *folders[:1], run(tmp_path / "d", "apollo", tables["b"], unlearning=plan, contents="a",
+                                                  target=target)).pairs[0].matched  # fmt: skip
+    toys = [
+        run(tmp_path / name, "toy", rows(1, 0.0), target=own) for name, own in (("e", {"weights": "w"}), ("f", None))
+    ]
+    (said,) = compared(capsys, *toys).pairs[0].matched
+    assert said.startswith("the given model (e) with ")
+
+
+def test_a_method_by_the_name_of_a_control_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = [{"method": "ssd", "as": "retrain"}, {"method": "identity"}]
+    first = run(tmp_path / "a", "apollo", methods(identity=0.0, retrain=0.0), unlearning=named, contents="a")
+    table = methods(identity=0.0, scrub=1.0)
+    second = run(
+        tmp_path / "b", "apollo", table, unlearning=[{"method": "identity"}, {"method": "scrub"}], contents="a"
+    )
+    result = compared(capsys, first, second, "--metric", "auc", "--attack", "loss")
+    by_method = {row.attack: row for row in result.table}
+    assert by_method["retrain.loss"].second_attack == "scrub.loss" and not by_method["retrain.loss"].control
+    assert by_method["identity.loss"].control and not result.pairs[0].controls_only
+
+
+def test_several_controls_of_one_kind_are_compared_by_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = [{"method": "retrain"}, {"method": "retrain", "as": "again"}, {"method": "ssd"}]
+    first = run(tmp_path / "a", "apollo", methods(retrain=0.0, again=0.1, ssd=1.0), unlearning=plan, contents="a")
+    second = run(tmp_path / "b", "apollo", methods(retrain=0.0, again=0.2, ssd=0.0), unlearning=plan, contents="a")
+    third = run(tmp_path / "c", "apollo", methods(retrain=0.0, ssd=0.0), unlearning=plan[::2], contents="a")
+    result = compared(capsys, first, second, "--metric", "auc", "--attack", "loss")
+    assert {(row.attack, row.second_attack, row.control) for row in result.table} == {
+        ("retrain.loss", None, True), ("again.loss", None, True), ("ssd.loss", None, False),
+    }  # fmt: skip
+    assert compared(capsys, first, third).pairs[0].left_out == ("In a, not compared with c: method again.",)
+
+
 def test_arms_and_attacks_match_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = []
     for name, arm, gain in (("a", "dp-8", 1.0), ("b", "dp-0.5", 0.0)):

@@ -26,7 +26,7 @@ from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.gnq.given.kind import KIND
 from orchestrator.kinds import load_plan, open_design
-from tests.cases.runs import audited, take_turns, two_in_turn
+from tests.cases.runs import audited, draw_only, take_turns, two_in_turn
 
 MEMBERS = range(40, 100)
 HIDDEN, STEPS = 8, (0, 30, 60)
@@ -288,7 +288,10 @@ def test_what_does_not_fit_is_refused_with_one_line(what: str, capsys: pytest.Ca
     assert said in capsys.readouterr().err
 
 
-def test_command_line_without_a_plan(finished: Result, bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_without_a_plan(
+    finished: Result, bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch, "distribution")
     words = ["audit", "gnq", "--target", "weights.pt", "--members", "members.txt", "--set", "model.settings.hidden=[8]",
              "--set", "tracking.uri=sqlite:///mlflow.db", "--out", "shown"]  # fmt: skip
     assert bench.command(*words, "--json", "--fail-above", "exposed=0.999", "--fail-above", "members.exposed=0.0") == 1

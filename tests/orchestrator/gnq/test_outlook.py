@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_a_long_run_says_beforehand_what_it_takes_and_what_is_cheaper(
 
     def slow(model: nn.Module, x: torch.Tensor, y: torch.Tensor, points: int, *rest: Any, **more: Any) -> Outlook:
         asked.append(points)
-        return Outlook(600.0, 2**31)
+        return Outlook(600.0, 2**31, 200.0)
 
     given_outlook.tried.cache_clear()
     monkeypatch.setattr(given_outlook, "outlook", slow)
@@ -85,6 +86,21 @@ def test_a_long_run_says_beforehand_what_it_takes_and_what_is_cheaper(
     monkeypatch.setattr(given_outlook, "outlook", lambda *rest, **more: Outlook(1.0, 2**31))
     assert not given_outlook.before(plan, jobs, "cpu")
     given_outlook.tried.cache_clear()
+
+
+@pytest.mark.parametrize(("threads", "clock"), [(1, time.process_time), (2, time.perf_counter)])
+def test_work_is_measured_by_the_processor_that_does_it(
+    threads: int, clock: Any, plan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = []
+    given_outlook.tried.cache_clear()
+    monkeypatch.setattr(
+        given_outlook, "outlook", lambda *rest, clock, **more: clocks.append(clock) or Outlook(1.0, 2**31)
+    )
+    changed = plan.changed({"compute.threads": threads})
+    given_outlook.before(changed, open_design(changed).jobs(), "cpu")
+    given_outlook.tried.cache_clear()
+    assert clocks == [clock]  # what other programs do to a clock on the wall is no work of the look
 
 
 def test_a_small_model_is_not_tried(plan: Any) -> None:
@@ -124,6 +140,43 @@ def test_a_job_says_how_far_it_is_at_once_and_then_now_and_then() -> None:
         ("k1", "Gram matrix 10%, about 1 min 30 s of that left, 10 s gone"),
         ("k1", "Gram matrix 50%, about 20 s of that left, 20 s gone"),
     ]
+
+
+def test_a_share_near_0_says_nothing_of_the_time_left() -> None:
+    now = iter([0.0, 4.0, 8.0, 12.0])
+    said: list[str] = []
+    with listening(lambda _, text: said.append(text)), followed("k", lambda: next(now)), counted("Gram matrix", 10_000):
+        tell_passed(4)
+        tell_passed(190)
+        tell_passed(6)
+    assert said == [
+        "Gram matrix 0%, 4.0 s gone",
+        "Gram matrix 2%, 8.0 s gone",
+        "Gram matrix 2%, about 9 min 48 s of that left, 12 s gone",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layers", "diagonal", "order"),
+    [
+        (True, 0.97, ["audit.modes", "last layers", "audit.controls", "audit.points"]),
+        (True, 0.4, ["last layers", "audit.controls", "audit.modes", "audit.points"]),
+        (True, 0.1, ["last layers", "audit.controls", "audit.points", "audit.modes"]),
+        (False, 0.1, ["audit.controls", "audit.points", "audit.modes"]),  # there is no other layer to leave out
+    ],
+)
+def test_what_saves_most_is_named_first(
+    layers: bool, diagonal: float, order: list[str], plan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(given_outlook, "WIDE", 0.0)
+    monkeypatch.setattr(given_outlook, "outlook", lambda *rest, **more: Outlook(600.0, 2**31, 600.0 * diagonal))
+    given_outlook.tried.cache_clear()
+    if not layers:
+        monkeypatch.setattr(given_outlook, "last_layer", lambda _: 1.0)
+    wide = plan.changed({"audit.controls": 1000})
+    line = given_outlook.before(wide, open_design(wide).jobs(), "cpu")[1]
+    given_outlook.tried.cache_clear()
+    assert sorted(order, key=line.index) == order and ("last layers" in line) == layers
 
 
 def test_a_line_is_printed_now_and_then_about_each_job_and_none_twice() -> None:

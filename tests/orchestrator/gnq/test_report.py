@@ -119,7 +119,9 @@ def test_other_comparisons_stand_beside_what_they_say_of_null_models(run):
     assert [row[1] for row in tables.way_grid(only, "base", arm).texts] == ["no shadows"] * 4
 
 
-@pytest.mark.parametrize("case", FEWER)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.long if case.startswith("no ") else ()) for case in FEWER]
+)
 def test_runs_with_fewer_arms_or_one_pool_render_as_well(case, tmp_path, monkeypatch):
     arms, pools = FEWER[case]
     result = write_gnq_run(tmp_path, arms=arms, pools=pools)
@@ -184,7 +186,7 @@ def test_drawn_numbers_are_those_of_the_rows(run):
     assert np.allclose(figures.traces(run, "base").axes[0].get_lines()[0].get_ydata(), median)
 
 
-@pytest.mark.parametrize("pools", [4, 1])
+@pytest.mark.parametrize("pools", [4, pytest.param(1, marks=pytest.mark.long)])
 def test_inversion_has_a_section_with_pictures_and_tables_where_it_was_made(pools, tmp_path, monkeypatch):
     without_figures(monkeypatch)
     text = {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,26 +17,33 @@ from orchestrator.kinds import kind_named, load_plan
 from tests.orchestrator.engine.run.tuned import rehearsal_of
 from tune_spaces.registry import Settings, Sweep, fixed
 
-PLAN = load_plan("gnq-smoke", values={"compute.workers": 0})
+
+@cache
+def plan_once() -> Any:
+    return load_plan("gnq-smoke", values={"compute.workers": 0})
+
+
 NAKED = {"defences": []}
 
 
 def test_arms_with_points_in_their_names_and_the_first_defence_can_be_chosen_by():
-    found = places(PLAN)
+    found = places(plan_once())
     assert found["gnq_log-0.2.lira.adaptive.auc"] == Place("gnq_log-0.2", "lira", "adaptive")
     assert found["defended.lira.adaptive.auc"] == Place("gnq_log-0.2", "lira", "adaptive")
     assert found["none.loss.none.auc"] == Place("none", "loss", "none")
-    assert "none.lira.adaptive.auc" not in found and not any("defended" in name for name in places(PLAN.changed(NAKED)))
+    assert "none.lira.adaptive.auc" not in found and not any(
+        "defended" in name for name in places(plan_once().changed(NAKED))
+    )
 
 
 def test_a_setting_without_the_arm_gets_no_score():
-    assert SELECTION.unscored(PLAN, "random-0.2.loss.none.auc") == ""
-    said = SELECTION.unscored(PLAN.changed(NAKED), "defended.loss.none.auc")
+    assert SELECTION.unscored(plan_once(), "random-0.2.loss.none.auc") == ""
+    said = SELECTION.unscored(plan_once().changed(NAKED), "defended.loss.none.auc")
     assert said == "it has no defended.loss.none.auc; its arms: none"
 
 
 def test_other_arms_and_what_is_inverted_take_no_part_in_a_rehearsal(tmp_path: Path):
-    plan = PLAN.changed({"compute.store": str(tmp_path), "audit.inversion": {}})
+    plan = plan_once().changed({"compute.store": str(tmp_path), "audit.inversion": {}})
     for metric, arm in (("none.lira.naive.auc", "none"), ("defended.lira.adaptive.auc", "gnq_log-0.2")):
         jobs = SELECTION.jobs(rehearsal_of(plan, metric), metric)
         assert {job.label for job in jobs if job.stage == "score"} == {arm}
@@ -45,7 +54,7 @@ def test_other_arms_and_what_is_inverted_take_no_part_in_a_rehearsal(tmp_path: P
 
 
 def test_nothing_is_said_of_an_arm_whose_models_diverged_or_whose_attack_failed():
-    setting = Setting("a", {}, PLAN, ())
+    setting = Setting("a", {}, plan_once(), ())
     nothing = pa.table({"setting": ["b"]})
     assert SELECTION.on_targets(setting, nothing, "defended.lira.adaptive.auc") == {}
     columns = {"setting": ["a"] * 4, "arm": ["none"] * 4, "pool": [0] * 4, "twin": [0, 0, 1, 1]}
@@ -59,11 +68,11 @@ RANKINGS = {"final": {"defences.0.ranking": "gnq_final"}, "plain": {"defences.0.
 
 
 def test_the_lowest_is_chosen_among_defences_only() -> None:
-    metric = next(name for name in places(PLAN) if name.startswith("defended.loss"))
+    metric = next(name for name in places(plan_once()) if name.startswith("defended.loss"))
     kind = kind_named("gnq")
 
     def chosen(settings: Settings, mode: Mode) -> Choice:
-        return choice_of(kind, Sweep("some", "", "gnq-smoke", fixed(settings), "", ""), PLAN, metric, mode)
+        return choice_of(kind, Sweep("some", "", "gnq-smoke", fixed(settings), "", ""), plan_once(), metric, mode)
 
     assert list(chosen(RANKINGS, "min").settings) == ["plan", *RANKINGS]
     for path, value in (("audit.ridge", 0.3), ("split.shadows", 6)):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,7 +17,12 @@ from orchestrator.mia.kind import KIND
 from orchestrator.mia.selection import SELECTION
 from tune_spaces.registry import Sweep, fixed
 
-PLAN = load_plan("mia-smoke", values={"audit.fpr": [0.25]})
+
+@cache
+def plan_once() -> Any:
+    return load_plan("mia-smoke", values={"audit.fpr": [0.25]})
+
+
 POINTS = 40
 
 
@@ -52,7 +60,7 @@ def slow_tpr(score: np.ndarray, member: np.ndarray) -> float:
 
 
 def test_values_are_those_of_ordinary_points_of_targets_alone_mean_by_pool():
-    setting = Setting("a", {}, PLAN, ())
+    setting = Setting("a", {}, plan_once(), ())
     for seed in range(3):
         table, own = scores(seed)
         for metric, slow in (("loss.auc", slow_auc), ("loss.0.25.roc_tpr", slow_tpr)):
@@ -66,7 +74,7 @@ def test_what_targets_are_trained_by_may_not_vary_and_what_shadows_are_trained_b
     def around(**changes):
         return Sweep("some", "", "mia-smoke", fixed({"a": changes}), "", "")
 
-    assert choice_of(KIND, around(shadow_recipe={"epochs": 2}), PLAN, "loss.auc", "max").own == "plan"
+    assert choice_of(KIND, around(shadow_recipe={"epochs": 2}), plan_once(), "loss.auc", "max").own == "plan"
     for changes in ({"recipe.epochs": 2}, {"split.pools": 3}, {"seed": 3}):
         with pytest.raises(BadInput, match=f"changes {next(iter(changes))}, which no attack may choose"):
-            choice_of(KIND, around(**changes), PLAN, "loss.auc", "max")
+            choice_of(KIND, around(**changes), plan_once(), "loss.auc", "max")

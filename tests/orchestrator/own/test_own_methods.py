@@ -36,6 +36,18 @@ def changed(one: dict[tuple[str, ...], Job], two: dict[tuple[str, ...], Job]) ->
     return {(job.stage, job.label) for place, job in one.items() if two[place].key != job.key}
 
 
+def test_an_edit_of_a_method_has_new_keys_for_what_follows_it_and_one_of_an_attack_for_scores(
+    folder: Path, tmp_path: Path
+) -> None:
+    first = jobs(own_plan(tmp_path))
+    edit(folder / "rates.py", "1.0", "0.5")
+    second = jobs(own_plan(tmp_path))
+    assert changed(first, second) == {(stage, "forget") for stage in ("unlearn", "utility", "search", "score")}
+    edit(folder / "attacking.py", "score = ", "score = 2 * ")
+    assert {stage for stage, _ in changed(second, jobs(own_plan(tmp_path)))} == {"score"}
+
+
+@pytest.mark.long
 def test_an_edit_of_a_method_trains_nothing_and_redoes_what_follows_it(folder: Path, tmp_path: Path) -> None:
     plan = own_plan(tmp_path / "store")
     assert [entry.label for entry in plan.unlearning] == ["identity", "gradient_ascent", "forget", "retrain"]
@@ -55,12 +67,6 @@ def test_an_edit_of_a_method_trains_nothing_and_redoes_what_follows_it(folder: P
     assert store.keys("unlearn") - stored["unlearn"] == new
     same = [name != "forget" for name in first.scores["unlearner"].to_pylist()]
     assert second.scores.filter(same).equals(first.scores.filter(same)) and not second.scores.equals(first.scores)
-
-
-def test_an_edit_of_an_attack_scores_again_and_nothing_else(folder: Path, tmp_path: Path) -> None:
-    before = jobs(own_plan(tmp_path))
-    edit(folder / "attacking.py", "score = ", "score = 2 * ")
-    assert {stage for stage, _ in changed(before, jobs(own_plan(tmp_path)))} == {"score"}
 
 
 def test_a_gate_names_an_attack_of_ones_own(folder: Path, tmp_path: Path) -> None:

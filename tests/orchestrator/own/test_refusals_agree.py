@@ -25,11 +25,12 @@ def own(said: str, **values: Any) -> Refused:
     return Refused("apollo", "apollo-smoke", sets(own_values(Path("store"), **values)), said)
 
 
+MODELS = [
+    own(says, model={"name": name, "settings": settings})
+    for name, settings, says in rows(test_own_models.test_what_cannot_be_audited_is_refused_in_a_line)
+]
 REFUSED = [
-    *(
-        own(says, model={"name": name, "settings": settings})
-        for name, settings, says in rows(test_own_models.test_what_cannot_be_audited_is_refused_in_a_line)
-    ),
+    *MODELS,
     *(
         Refused(kind, f"{kind}-smoke", sets({"audit.attacks": [known, "python:classes:Missing"]}), "named 'classes'")
         for kind, known in rows(test_own_methods.test_a_plan_says_which_attack_cannot_be_used)
@@ -52,7 +53,15 @@ def written(folder: Path, modules: Mapping[str, str]) -> None:
         (folder / f"{name}.py").write_text(text)
 
 
-@pytest.mark.parametrize("plan", REFUSED, ids=lambda plan: plan.said)
+IN_SHORT = {0, 5, len(MODELS), *range(len(MODELS) + 3, len(REFUSED) - 1)}
+"""A refusal of each sort: where a name is read, tried, and of each kind of component."""
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [pytest.param(plan, marks=() if at in IN_SHORT else pytest.mark.long) for at, plan in enumerate(REFUSED)],
+    ids=lambda plan: plan.said,
+)
 def test_commands_refuse_of_own_code_what_an_audit_refuses(
     plan: Refused, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,10 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield opened
 
 
-@pytest.fixture(scope="module", params=list(RUNS))
+@pytest.fixture(
+    scope="module",
+    params=["apollo", *(pytest.param(name, marks=pytest.mark.long) for name in RUNS if name != "apollo")],
+)
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp(request.param)
     RUNS[request.param](out)

@@ -25,8 +25,15 @@ from orchestrator.scored.attacks import Attack
 from orchestrator.scored.epsilons import why_not
 from orchestrator.scored.names import encoded
 from orchestrator.scored.rows import ScoreResult
+from tests.cases.runs import draw_only
 
+WITHOUT_FIGURES = pytest.mark.usefixtures("without_figures")
 COLUMNS = ["--member", "is_member", "--score", "lira", "--group", "model", "--point", "id"]
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch, "none")
 
 
 def table(size: int = 60, targets: int = 4) -> dict[str, list[Any]]:
@@ -50,7 +57,10 @@ def written(columns: dict[str, list[Any]], path: Path) -> Path:
     return path
 
 
-def test_scores_become_result_page_and_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_become_result_page_and_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch, "roc")
     file, out = written(table(), tmp_path / "scores.csv"), tmp_path / "out"
     words = ["score", str(file), *COLUMNS, "--decision", "called", "--fpr", "0.1", "--out", str(out)]
     assert main([*words, "--fail-above", "lira.auc=0.99"]) == 0
@@ -78,6 +88,7 @@ def test_scores_become_result_page_and_scores(tmp_path: Path, capsys: pytest.Cap
     assert "auc is 0.7" in told.err and "above 0.6" in told.err
 
 
+@WITHOUT_FIGURES
 def test_infinite_scores_are_the_surest_of_all_and_none_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,6 +230,7 @@ def test_a_bound_on_epsilon_needs_members_drawn_anew_in_each_target() -> None:
     assert "--point" in why_not(Attack(Judged("base", "x", np.zeros(400), np.tile(member, 2), target), models))
 
 
+@WITHOUT_FIGURES
 def test_the_order_of_rows_draws_nothing_and_few_members_make_no_certainty(tmp_path: Path) -> None:
     columns = {"is_member": [1] * 40 + [0] * 40, "lira": [1.0, 0.0] * 40}
     turned = {name: values[::-1] for name, values in columns.items()}
@@ -233,6 +245,7 @@ def test_the_order_of_rows_draws_nothing_and_few_members_make_no_certainty(tmp_p
     assert row.auc.value == 1.0 and row.auc.low is not None and row.auc.low < 0.5
 
 
+@WITHOUT_FIGURES
 def test_scores_the_wrong_way_round_are_no_all_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns = table()
     columns["lira"] = [-each for each in columns["lira"]]
@@ -249,6 +262,7 @@ def test_scores_the_wrong_way_round_are_no_all_clear(tmp_path: Path, capsys: pyt
     assert "gate auc=0.6: failed: auc is 0.7" in capsys.readouterr().out, "what another attack finds stands"
 
 
+@WITHOUT_FIGURES
 def test_scores_that_are_all_alike_show_nothing(tmp_path: Path) -> None:
     file = written({"is_member": [1, 0] * 40, "lira": [1.0] * 80}, tmp_path / "scores.csv")
     assert main(["score", str(file), *COLUMNS[:4], "--out", str(tmp_path / "out")]) == 0
@@ -256,6 +270,7 @@ def test_scores_that_are_all_alike_show_nothing(tmp_path: Path) -> None:
     assert verdict["level"] == "cannot be told" and "its scores are all alike" in verdict["headline"]
 
 
+@WITHOUT_FIGURES
 def test_decisions_that_break_their_promise_are_said(tmp_path: Path) -> None:
     columns = {**table(), "decision_0.1": [float(place % 3 == 0) for place in range(240)]}
     del columns["called"]

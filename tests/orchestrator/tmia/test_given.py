@@ -34,7 +34,7 @@ from orchestrator.tmia.result.given import alike_warnings, own_rate_warnings
 from orchestrator.tmia.result.given_rows import AlikeRow
 from tests.cases.agreeing import at_odds
 from tests.cases.foreign_models import saved, trained_elsewhere
-from tests.cases.runs import audited, jobs_of, take_turns, two_in_turn
+from tests.cases.runs import audited, draw_only, jobs_of, take_turns, two_in_turn
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +99,9 @@ def finished(folder: Path) -> tuple[Result, Path]:
     plan = given_plan(folder)
     check_against_data(plan)
     result = audited(plan, folder / "out")
-    PAGE.write(folder / "out")
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "none")
+        PAGE.write(folder / "out")
     return result, folder / "out"
 
 

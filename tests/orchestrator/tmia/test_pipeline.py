@@ -46,7 +46,7 @@ SMALL = {
     "split.targets": 4,
     "split.reference_models": 12,
     "split.null_models": 2,
-    "audit.asked": 12,
+    "audit.asked": 8,
     "audit.reference_samples": 60,
     "audit.reconstruction.models": 2,
     "recipe.epochs": 4,
@@ -119,7 +119,7 @@ def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(fini
     for setting, access, candidate in zip(table["setting"], table["access"], table["candidate"], strict=True):
         found.setdefault((setting, access), set()).add(candidate)
     for name in ("I", "II", "III"):
-        assert len(found[name, "labels"]) == 12
+        assert len(found[name, "labels"]) == 8
         assert len(found[name, "posteriors"]) == 40
 
 
@@ -136,6 +136,7 @@ def test_a_second_analysis_asks_nobody_anything(finished: tuple[Result, Path], s
     assert after - before == Counter({"score": 3})
 
 
+@pytest.mark.long
 def test_other_points_of_the_fit_ask_no_candidate_again(
     finished: tuple[Result, Path], store: Path, tmp_path: Path
 ) -> None:
@@ -146,12 +147,10 @@ def test_other_points_of_the_fit_ask_no_candidate_again(
     assert all(row["pairs"] + row["dropped"] == 14 * 2 for row in result.document["reconstruction"])
 
 
-def test_overfitted_models_are_judged_and_change_no_other_number(
-    finished: tuple[Result, Path], store: Path, tmp_path: Path
-) -> None:
+def test_overfitted_models_are_judged(finished: tuple[Result, Path]) -> None:
     document = finished[0].document
     rows = document["overfitted"]
-    asked = {"labels": 12, "posteriors": 40}
+    asked = {"labels": 8, "posteriors": 40}
     assert {(row["setting"], row["attack"]) for row in rows} == {
         (cell["setting"], cell["attack"]) for cell in document["table"]
     }
@@ -163,9 +162,20 @@ def test_overfitted_models_are_judged_and_change_no_other_number(
     own = [[row for row in told if row["model"] == model] for model in range(4)]
     areas = [area(*(np.array([row[name] for row in rows]) for name in ("p", "member"))) for rows in own]
     assert np.mean(areas) == pytest.approx(whole["tmia_posterior"])
-    without = audited(small_plan(store, split__overfitted_models=0), tmp_path).document
-    assert without["table"] == document["table"]
-    assert without["overfitted"] == []
+
+
+@pytest.mark.parametrize(
+    "changes", [{"variants": {}, "audit__attacks": ["tmia_posterior"]}, pytest.param({}, marks=pytest.mark.long)]
+)
+def test_overfitted_models_change_no_other_number(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    few, without = (
+        audited(small_plan(store, split__overfitted_models=models, **changes), tmp_path / str(models)).document
+        for models in (4, 0)
+    )
+    assert without["table"] == few["table"]
+    assert few["overfitted"] and without["overfitted"] == []
 
 
 def area(p: Any, member: Any) -> float:
@@ -241,13 +251,13 @@ def test_teachers_of_attack_two_are_the_models_of_attack_one(store: Path) -> Non
 def test_the_cost_counts_the_queries_that_are_asked(store: Path) -> None:
     cost = estimate(KIND, small_plan(store))
     queries = {entry.attack: entry for entry in cost.queries}
-    assert queries["tmia_distance"].per_target == 3 * 12 * hop_skip_jump.RANK.queries
+    assert queries["tmia_distance"].per_target == 3 * 8 * hop_skip_jump.RANK.queries
     assert queries["tmia_posterior"].per_target == 3 * 40
-    assert queries["label_gap"].per_target == 12  # in mode I alone
+    assert queries["label_gap"].per_target == 8  # in mode I alone
     assert {stage.stage for stage in cost.stages} == {"train", "select", "query", "score"}
 
 
-def test_weights_are_looked_into_for_attacks_that_read_them_alone(store: Path, tmp_path: Path) -> None:
+def test_weights_are_looked_into_for_attacks_that_read_them_alone(store: Path) -> None:
     assert not of_stage(open_design(small_plan(store)).jobs(), "look")
     plan = small_plan(store, variants={}, audit__attacks=["nasr", "stolen_memories", "yeom"])
     looks = of_stage(open_design(plan).jobs(), "look")
@@ -257,21 +267,26 @@ def test_weights_are_looked_into_for_attacks_that_read_them_alone(store: Path, t
         ("null", 2),
         ("overfitted", 4),
     ]
+    lines = {entry.attack: (entry.access, entry.total) for entry in estimate(KIND, plan).queries}
+    assert lines == {"nasr": ("white_box", 0), "stolen_memories": ("white_box", 0), "yeom": ("posteriors", 4 * 40)}
+
+
+@pytest.mark.long
+def test_attacks_that_read_weights_judge_all_candidates(store: Path, tmp_path: Path) -> None:
+    plan = small_plan(store, variants={}, audit__attacks=["nasr", "stolen_memories", "yeom"])
     result = audited(plan, tmp_path)
     found = {cell["attack"]: cell for cell in result.document["table"] if cell["selection"] == "all"}
     assert {name: (cell["candidates"], cell["null_models"]) for name, cell in found.items()} == dict.fromkeys(
         ("nasr", "stolen_memories", "yeom"), (40, 2)
     )
     assert not any("failed" in line for line in result.document["warnings"])
-    lines = {entry.attack: (entry.access, entry.total) for entry in estimate(KIND, plan).queries}
-    assert lines == {"nasr": ("white_box", 0), "stolen_memories": ("white_box", 0), "yeom": ("posteriors", 4 * 40)}
 
 
 def test_students_are_read_at_the_true_class_where_they_have_it(store: Path, tmp_path: Path) -> None:
     plan = small_plan(
         store, variants={}, audit__mode="II", audit__star="true", split__classes=[0, 1, 2, 3],
         transfer__classes=[2, 3, 7], transfer__n_frozen=1,
-        audit__attacks=["tmia_distance", "noise_votes", "tmia_posterior"],
+        audit__attacks=["noise_votes", "tmia_posterior"],
     )  # fmt: skip
     design: Any = open_design(plan)
     ids = design.sets.candidates
@@ -279,7 +294,7 @@ def test_students_are_read_at_the_true_class_where_they_have_it(store: Path, tmp
     np.testing.assert_array_equal(design.true_star(ids), [places[label] for label in design.data.labels[ids]])
     result = audited(plan, tmp_path)
     asked = {cell["attack"]: cell["queries_per_point"] for cell in result.document["table"]}
-    assert asked == {"tmia_distance": hop_skip_jump.RANK.queries, "noise_votes": 9, "tmia_posterior": 1}
+    assert asked == {"noise_votes": 9, "tmia_posterior": 1}
 
 
 FROM_FILE = {"audit.mode": "III", "variants": {}, "transfer.teacher": "weights.safetensors"}
@@ -451,7 +466,7 @@ def test_models_read_what_torchvisions_weights_were_trained_on(store: Path, monk
 def test_scores_on_disk_hold_every_reference_models_statistic(finished: tuple[Result, Path]) -> None:
     _, out = finished
     table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
-    assert Counter(table["group"].to_pylist()) == {"target": 48, "reference": 144, "null": 24, "overfitted": 48}
+    assert Counter(table["group"].to_pylist()) == {"target": 32, "reference": 96, "null": 16, "overfitted": 32}
 
 
 def test_models_beyond_the_memory_allowed_are_read_again(

@@ -137,6 +137,7 @@ TRAINED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("models", TRAINED)
 def test_where_nothing_can_be_found_the_chosen_setting_sits_at_chance(models, tmp_path):
     """Sixteen settings, so that the best at selection is well above chance by luck."""

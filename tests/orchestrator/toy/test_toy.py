@@ -97,9 +97,9 @@ def test_two_workers_change_no_bit(finished: Result, bench: Bench, monkeypatch: 
 
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cluster")
-def test_a_worker_of_ray_changes_no_bit(finished: Result, bench: Bench) -> None:
+def test_two_workers_of_ray_change_no_bit(finished: Result, bench: Bench) -> None:
     """A whole audit by a Ray Train group; by actors: ``tests/orchestrator/engine/run/test_killed_driver.py``."""
-    plan = bench.plan(compute__workers=1, compute__store=str(bench.place / "third"))
+    plan = bench.plan(compute__workers=2, compute__store=str(bench.place / "third"))
     assert pack_table(audited(plan, bench.place / "one").scores) == pack_table(finished.scores)
 
 

@@ -23,10 +23,14 @@ from orchestrator.kinds import KINDS, kind_named, open_design
 from tests.cases.smallest_plans import GIVEN, SMALLEST, smallest_plan
 
 ROOT = Path(keyed_jobs.__file__).parents[2]
-BODIES = {f"{name} {stage.name}": stage.body.__module__ for name in KINDS for stage in kind_named(name).stages}
 WHOLE: tuple[Registry[object], ...] = (LAYERS, RANKINGS)
 SILENT = ("audits/errors.py", "orchestrator/engine/plan/errors.py", "orchestrator/engine/run/console.py")
-DRAWN, A_STAGE = 60, 8  # functions that are edited: of all code, and of what each body reaches
+
+
+@functools.cache
+def bodies() -> dict[str, str]:
+    """Return stage of a kind → the module of its body."""
+    return {f"{name} {stage.name}": stage.body.__module__ for name in KINDS for stage in kind_named(name).stages}
 
 
 class Copy:
@@ -76,8 +80,8 @@ class Copy:
     def versions(self) -> dict[str, str]:
         """Return the version of every stage of every kind."""
         if not self.known:
-            of_body = {body: self.version(body) for body in set(BODIES.values())}
-            self.known = {stage: of_body[body] for stage, body in BODIES.items()}
+            of_body = {body: self.version(body) for body in set(bodies().values())}
+            self.known = {stage: of_body[body] for stage, body in bodies().items()}
         return self.known
 
     def changed_by(self, file: str, change: Callable[[str], str]) -> set[str]:
@@ -85,7 +89,7 @@ class Copy:
         before = self.versions()
         with self.edited(file, change):
             after = self.versions()
-        return {stage for stage in BODIES if before[stage] != after[stage]}
+        return {stage for stage in bodies() if before[stage] != after[stage]}
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +122,7 @@ def reach() -> dict[str, set[str]]:
     for name in [name for name in graph.modules if not counts(name)]:
         for importer in graph.find_modules_that_directly_import(name):
             graph.remove_import(importer=importer, imported=name)
-    return {stage: {body, *graph.find_upstream_modules(body)} for stage, body in BODIES.items()}
+    return {stage: {body, *graph.find_upstream_modules(body)} for stage, body in bodies().items()}
 
 
 def table_home(table: Registry[object]) -> str:
@@ -166,21 +170,23 @@ def planted(line: int) -> Callable[[str], str]:
 
 
 def test_the_reach_is_that_of_an_independent_graph_of_imports(reach: dict[str, set[str]]) -> None:
-    for stage, body in BODIES.items():
+    for stage, body in bodies().items():
         assert set(reached((body,))) == reach[stage], stage
 
 
+@pytest.mark.parametrize(("drawn", "a_stage"), [(15, 2), pytest.param(60, 8, marks=pytest.mark.long)])
 def test_an_edit_of_any_function_changes_exactly_the_stages_whose_body_reaches_it(
-    copy: Copy, reach: dict[str, set[str]]
+    copy: Copy, reach: dict[str, set[str]], drawn: int, a_stage: int
 ) -> None:
+    """Functions are drawn from all code, and from what each body reaches."""
     draw = random.Random(0)
     functions = {file: functions_of(copy.root, file) for file in files_of(copy.root, *OURS)}
-    edited = draw.sample([each for file in functions for each in functions[file]], DRAWN)
-    for stage in BODIES:
+    edited = draw.sample([each for file in functions for each in functions[file]], drawn)
+    for stage in bodies():
         own = [each for file in functions if module_of(file) in reach[stage] for each in functions[file]]
-        edited += draw.sample(own, A_STAGE)
+        edited += draw.sample(own, a_stage)
     for file, line in sorted(set(edited)):
-        wanted = {stage for stage in BODIES if module_of(file) in reach[stage]}
+        wanted = {stage for stage in bodies() if module_of(file) in reach[stage]}
         assert copy.changed_by(file, planted(line)) == wanted, (file, line)
 
 
@@ -230,9 +236,9 @@ def test_every_job_names_the_body_of_its_stage_and_its_own_components(
             body, *components = job.document["code"].split(", ")
             assert body == kind_named(plan.kind).stage(job.stage).body.__module__
             named.setdefault(f"{plan.kind} {job.stage}", set()).update(components)
-    assert named.keys() == BODIES.keys()
+    assert named.keys() == bodies().keys()
     of_no_model = ("apollo appraise", "apollo score", "tmia score", "gnq-target given", "gnq-target score")
-    assert all("audits.models.mlp" in named[stage] for stage in BODIES if stage not in of_no_model)
+    assert all("audits.models.mlp" in named[stage] for stage in bodies() if stage not in of_no_model)
     assert {"audits.unlearning.gradient_ascent", "audits.unlearning.retrain"} <= named["apollo unlearn"]
     assert {"audits.apollo.evidence.adversarial", "audits.apollo.evidence.yoqo"} <= named["apollo search"]
     assert {"audits.apollo.attacks.apollo", "audits.apollo.attacks.lira"} <= named["apollo score"]
@@ -269,12 +275,12 @@ def test_a_new_component_decides_nothing_unless_all_of_its_table_count(copy: Cop
             more.enter_context(copy.edited(f"audits/{table}/newest.py", lambda _: "NEW = 1\n"))
         assert copy.versions() == before
     changed = copy.changed_by("audits/gradients/layers/newest.py", lambda _: "NEW = 1\n")
-    assert changed == {stage for stage, body in BODIES.items() if "audits.gradients.layers.base" in reached((body,))}
+    assert changed == {stage for stage, body in bodies().items() if "audits.gradients.layers.base" in reached((body,))}
     assert "gnq train" in changed and "apollo trace" not in changed
 
 
 def test_a_module_that_a_stage_only_imports_decides_it_too(copy: Copy) -> None:
-    stages = {stage for stage, body in BODIES.items() if "audits.training.loop" in reached((body,))}
+    stages = {stage for stage, body in bodies().items() if "audits.training.loop" in reached((body,))}
     assert "apollo train" in stages
     with (
         copy.edited("audits/shapes.py", lambda _: "SIDES = 4\n"),
@@ -289,7 +295,7 @@ def test_a_module_without_a_source_is_an_error(copy: Copy) -> None:
 
 
 def test_a_name_that_a_package_hands_on_lazily_is_refused(copy: Copy) -> None:
-    body, home = BODIES["apollo search"], "from audits.queries.oracles import"
+    body, home = bodies()["apollo search"], "from audits.queries.oracles import"
     said = r"^from audits\.queries import label_oracle: .* import it from audits\.queries\.oracles$"
     with (
         copy.edited(
@@ -303,18 +309,22 @@ def test_a_name_that_a_package_hands_on_lazily_is_refused(copy: Copy) -> None:
 def test_a_module_is_no_name_that_is_handed_on(copy: Copy) -> None:
     more = "from audits.queries import start_points\n"
     with copy.edited("orchestrator/apollo/stages/searching.py", lambda text: text + more):
-        assert "audits.queries.start_points" in reached((BODIES["apollo search"],), copy.root)
+        assert "audits.queries.start_points" in reached((bodies()["apollo search"],), copy.root)
 
 
 def test_no_module_of_ours_takes_a_name_that_is_handed_on_lazily() -> None:
-    tops = frozenset(OURS)
-    for file in files_of(ROOT, *OURS):
-        source_of(module_of(file), tops)  # raises
+    tops, texts = frozenset(OURS), {file: (ROOT / file).read_text() for file in files_of(ROOT, *OURS)}
+    packages = [module_of(file) for file, text in texts.items() if file.endswith("__init__.py") and "lazily(" in text]
+    assert packages
+    asking = [f"from {package} import" for package in packages]
+    for file, text in texts.items():
+        if "from ." in text or any(each in text for each in asking):
+            source_of(module_of(file), tops)  # raises
 
 
 def test_packages_that_lie_apart_give_the_same_version(copied: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the workers of a cluster every package is shipped into a folder of its own."""
-    here = {stage: code_version((body,)) for stage, body in BODIES.items()}
+    here = {stage: code_version((body,)) for stage, body in bodies().items()}
     apart = {package: copied.root.parent / f"of-{package}" / package for package in OURS}
     for package, place in apart.items():
         shutil.copytree(copied.root / package, place)
@@ -322,7 +332,7 @@ def test_packages_that_lie_apart_give_the_same_version(copied: Copy, monkeypatch
     caches = (versions.file_of, versions.lazy_homes, versions.source_of, code_version)
     for cache in caches:
         cache.cache_clear()
-    there = {stage: code_version((body,)) for stage, body in BODIES.items()}
+    there = {stage: code_version((body,)) for stage, body in bodies().items()}
     for cache in caches:
         cache.cache_clear()
     assert there == here

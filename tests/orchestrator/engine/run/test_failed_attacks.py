@@ -17,7 +17,7 @@ from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.store.faults import FAULTS
 from orchestrator.kinds import kind_named
-from tests.cases.runs import audited
+from tests.cases.runs import audited, draw_only
 from tests.cases.smallest_plans import REMOVAL, smallest_plan
 
 CASES = {
@@ -40,10 +40,11 @@ FEW: dict[str, dict[str, Any]] = {
 """The attack that raises and another one."""
 
 
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind == "gnq")) for kind in CASES])
 def test_an_attack_that_raises_costs_its_rows_alone(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    draw_only(monkeypatch)
     registry, method, name, limit = CASES[kind]
     plan = smallest_plan(kind, tmp_path / "store", **FEW[kind])
     assert name in plan.audit.attacks  # type: ignore[attr-defined]  # all kinds have attacks

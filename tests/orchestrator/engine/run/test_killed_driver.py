@@ -13,10 +13,14 @@ import pytest
 import yaml
 
 from actors.jobs import Workers
+from orchestrator.cli.main import main
+from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named
+from tests.cases.kept import finished
 from tests.cases.processes import kill_all, start, wait_for
 from tests.cases.runs import jobs_of
+from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.engine.run.small_plans import scores, small_plan, trained
 from tests.orchestrator.engine.run.test_determinism import OTHERS
 
@@ -31,15 +35,45 @@ IMPATIENT = {
 
 
 def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
-    reference: Callable[[str], bytes], tmp_path: Path
+    cluster: Workers, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    plan = smallest_plan("mia", tmp_path / "store", **{"compute.workers": 2})
+    command = plan_command(plan, tmp_path)
+    driver = start(*command, cwd=tmp_path)
+    try:
+        wait_for(lambda: trained(tmp_path) >= 3, driver, seconds=500)
+    finally:
+        kill_all(driver)
+    kept, models = trained(tmp_path), len(jobs_of(plan, "train"))
+    assert 3 <= kept < models
+    assert main([*command]) == 0
+    assert reused(capfd.readouterr().out) == (models, kept, models - kept)
+    assert (tmp_path / "out" / "scores.parquet").read_bytes() == (finished("mia") / "scores.parquet").read_bytes()
+
+
+def plan_command(plan: BasePlan, folder: Path) -> tuple[str, ...]:
+    """Return the command that audits a plan, which is left in ``folder``, as is its output."""
+    (folder / "plan.yaml").write_text(yaml.safe_dump(plan.resolved()))
+    return "audit", plan.kind, str(folder / "plan.yaml"), "--out", str(folder / "out"), "--force"
+
+
+def reused(said: str) -> tuple[int, ...]:
+    """Return how many models a command says that its audit has, are reused, and are to be made."""
+    found = re.search(r"population: (\d+) models, (\d+) reused, (\d+) to train", said)
+    assert found, said
+    return tuple(map(int, found.groups()))
+
+
+@pytest.mark.long
+def test_a_killed_driver_goes_on_and_loses_a_node(reference: Callable[[str], bytes], tmp_path: Path) -> None:
     """The second run is on a cluster of two nodes and loses one of them: that costs nothing but time.
+
+    In short: the test above.
 
     A worker that dies where no node is lost: ``tests/actors/test_faults.py``.
     """
     plan = small_plan("apollo", tmp_path / "store", workers="auto")  # so few jobs are done in one process
-    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan.resolved()))
-    command = ("audit", "apollo", str(tmp_path / "plan.yaml"), "--out", str(tmp_path / "out"), "--force")
+    command = plan_command(plan, tmp_path)
     driver = start(*command, cwd=tmp_path)
     try:
         wait_for(lambda: trained(tmp_path) >= 3, driver)
@@ -55,8 +89,7 @@ def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
     run = subprocess.run(again, env=surroundings, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert (tmp_path / "lost").exists()
-    said = re.search(r"population: (\d+) models, (\d+) reused, (\d+) to train or unlearn", run.stdout)
-    assert said and tuple(map(int, said.groups())) == (models, kept, models - kept)
+    assert reused(run.stdout) == (models, kept, models - kept)
     stages = re.findall(r"^(.+): done, (\d+) of (\d+) in ", run.stdout, flags=re.MULTILINE)
     assert len(stages) == 3 and all(done == total for _, done, total in stages)
     assert (tmp_path / "out" / "scores.parquet").read_bytes() == reference("apollo")

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from html import escape
@@ -31,7 +30,7 @@ from orchestrator.engine.run.tracking_stopped import OPEN_FILE, Kept, Subject
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import KINDS, kind_named, load_plan
-from tests.cases.runs import audited, jobs_of, swept
+from tests.cases.runs import audited, draw_only, jobs_of, swept
 from tests.cases.waiting import wait_for
 from tests.orchestrator.toy.kind import KIND
 from tune_spaces.registry import Sweep, fixed
@@ -45,6 +44,7 @@ SWEEP = Sweep("toy-sweep", "Fewer epochs.", "", fixed(SETTINGS), "loss.auc", "a 
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the toy kind, and look at what is done all the time."""
     monkeypatch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
+    draw_only(monkeypatch)
     monkeypatch.setattr(live, "LOOK_SECONDS", 0.1)
     monkeypatch.setattr(live_tracking, "LOOK_SECONDS", 0.1)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -440,9 +440,7 @@ def test_a_server_that_accepts_and_never_answers_costs_a_warning(
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # the kernel accepts, nobody answers
         plan = toy_plan(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}", "orch")
-        begin = time.monotonic()
         document = audited(plan, tmp_path / "out", shown=True).document
-        seconds = time.monotonic() - begin
     (line,) = [text for text in document["warnings"] if text.startswith("not tracked: ")]
     assert "the server does not answer" in line and "\n" not in line
     assert "tracking" not in document and len(document["table"]) == 2
@@ -451,7 +449,6 @@ def test_a_server_that_accepts_and_never_answers_costs_a_warning(
     assert json.loads((tmp_path / "out" / "result.json").read_text()) == document and escape(line) in told
     kind_named("toy").open_page().write(tmp_path / "out", None)
     assert page.read_text() == told, "orch report says so too"
-    assert seconds < 25, "MLflow itself would have waited for 30 s and longer"
     assert "TrackingFailed" in (tmp_path / "out" / "orch.log").read_text()
 
 

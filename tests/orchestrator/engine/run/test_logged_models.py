@@ -28,6 +28,7 @@ from orchestrator.engine.run.tracking_models import example
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from tests.cases.runs import UnshownRun, begun, context_of
+from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.engine.run.small_plans import small_plan
 from tune_spaces.registry import Sweep
 
@@ -63,6 +64,10 @@ def logging(plan: BasePlan, place: Path, which: str) -> BasePlan:
     return plan.changed({"tracking.log_models": which, "tracking.uri": uri})
 
 
+def smallest_mia(place: Path, **more: Any) -> BasePlan:
+    return smallest_plan("mia", place / "store", **{"audit.attacks": ["loss"], **more})
+
+
 def logged(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what MLflow has of the models of a run, by name."""
     from mlflow import MlflowClient
@@ -84,14 +89,14 @@ def folder_of(model: Any) -> Path:
     return Path(model.artifact_location.removeprefix("file://"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", LOGGED)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind != "mia")) for kind in LOGGED])
 def test_logged_models_answer_as_those_of_the_store(
     kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     import mlflow.pyfunc
 
-    plan = logging(small_plan(kind, tmp_path / "store"), tmp_path, "targets")
+    plan = smallest_mia(tmp_path) if kind == "mia" else small_plan(kind, tmp_path / "store")
+    plan = logging(plan, tmp_path, "targets")
     document = begun(plan, tmp_path / "out", f"{kind}-audit").audit().to_json()
     models, store = logged(document), Store(tmp_path / "store")
     assert {*models} == LOGGED[kind] and document["tracking"]["models"]["new"] == len(models)
@@ -129,9 +134,8 @@ def test_logged_models_answer_as_those_of_the_store(
         assert not (data.tensors(np.arange(len(data)), "cpu").all()[0].numpy() == shown).all((1, 2, 3)).any()
 
 
-@pytest.mark.slow
 def test_weights_are_logged_once_however_often_they_are_used(tmp_path: Path) -> None:
-    plan = logging(small_plan("mia", tmp_path / "store"), tmp_path, "first")
+    plan = logging(smallest_mia(tmp_path), tmp_path, "first")
     first = begun(plan, tmp_path / "out", "mia-audit").audit().to_json()
     again = begun(plan, tmp_path / "out", "mia-audit").audit().to_json()
     assert first["tracking"]["parent"] == again["tracking"]["parent"]  # a finished run that is run again is one run
@@ -142,12 +146,12 @@ def test_weights_are_logged_once_however_often_they_are_used(tmp_path: Path) -> 
         assert listed_by(document, document["tracking"]["parent"]) == {model.model_id}
         assert listed_by(document, document["tracking"]["children"]["base"]) == {model.model_id}
     assert len(list(tmp_path.rglob("weights.safetensors"))) == 1  # outside the store, where names are longer
-    settings = {f"e={epochs}": {"recipe.epochs": epochs} for epochs in (4, 5)}
-    sweep = Sweep("epochs", "Epochs", "mia-smoke", lambda _: settings, "rmia.auc", "")
+    settings = {f"e={epochs}": {"recipe.epochs": epochs} for epochs in (2, 3)}
+    sweep = Sweep("epochs", "Epochs", "mia-smoke", lambda _: settings, "loss.auc", "")
     swept = begun(plan, tmp_path / "swept", "epochs").sweep(sweep).to_json()
     uris = swept["tracking"]["models"]["uris"]
-    assert {*uris} == {"target-0-e=4", "target-0-e=5"} and swept["tracking"]["models"]["new"] == 1
-    assert uris["target-0-e=4"] in first["tracking"]["models"]["uris"].values()
+    assert {*uris} == {"target-0-e=2", "target-0-e=3"} and swept["tracking"]["models"]["new"] == 1
+    assert uris["target-0-e=2"] in first["tracking"]["models"]["uris"].values()
     children = swept["tracking"]["children"]
     for name, child in children.items():
         assert listed_by(swept, child) == {uris[f"target-0-{name}"].removeprefix("models:/")}
@@ -172,13 +176,13 @@ class Net(nn.Module):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_of_ones_own_class_is_served_where_its_module_can_be_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("served_nets.py").write_text(OWN)
-    plan = small_plan("mia", tmp_path / "store").changed({"model": {"name": "python:served_nets:Net"}})
+    plan = smallest_mia(tmp_path).changed({"model": {"name": "python:served_nets:Net"}})
     document = begun(logging(plan, tmp_path, "first"), tmp_path / "out", "mia-audit").audit().to_json()
     (model,) = logged(document).values()
     (tmp_path / "elsewhere").mkdir()

@@ -64,7 +64,7 @@ def scored(folder: Path, redirections: str = "", **variables: str) -> subprocess
     )
 
 
-@pytest.mark.parametrize("redirections", [">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("redirections", [pytest.param(">&-", marks=pytest.mark.long), "<&- >&- 2>&-"])
 def test_a_command_whose_streams_are_closed_does_its_work(tmp_path: Path, redirections: str) -> None:
     done = scored(tmp_path, redirections)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -117,7 +117,7 @@ def test_a_sweep_is_read_back_and_the_same_run_again_is_no_second_one(run, tmp_p
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_sweep_is_read_back_from_a_server(run, tmp_path):
     from mlflow import MlflowClient

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlflow import MlflowClient
 
 from actors.jobs import Workers
 from orchestrator.cli.main import main
@@ -27,6 +26,8 @@ from tests.orchestrator.engine.run.test_live import children
 from tests.orchestrator.engine.run.tuned import METRIC, SETTINGS, begun, made, rehearsal_of, small_choice, tuning
 
 KINDS = tuple(METRIC)
+ONE = [pytest.param(kind, marks=[pytest.mark.long] * (kind != "mia")) for kind in KINDS]
+"""One kind, and the others in the long run."""
 
 
 def used(design: Any) -> set[int]:
@@ -70,8 +71,7 @@ def test_all_settings_are_rehearsed_on_the_same_targets(kind: str, tmp_path: Pat
     assert not real & set(players[0])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ONE)
 def test_no_target_is_trained_before_the_setting_is_chosen_and_the_result_says_what_became_of_it(
     kind: str, tmp_path: Path
 ) -> None:
@@ -112,8 +112,7 @@ def quoted(plan: Any, changes: Any, name: str) -> float:
     return kind.comparison(setting, store)[METRIC[plan.kind].replace("defended", arm)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ONE)
 def test_a_killed_tune_goes_on_where_it_was_and_says_the_same_with_two_workers(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,8 +144,7 @@ def test_a_killed_tune_goes_on_where_it_was_and_says_the_same_with_two_workers(
     assert tables[0] == tables[1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ONE)
 def test_the_page_begins_with_the_choice_and_settings_are_nested_runs(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,10 +185,11 @@ def test_the_page_begins_with_the_choice_and_settings_are_nested_runs(
     assert audited == {found["winner"], found["own"]}
 
 
-@pytest.mark.slow
 def test_with_mode_min_the_defence_that_leaves_least_is_chosen_and_the_same_command_again_adds_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from mlflow import MlflowClient
+
     draw_only(monkeypatch)
     monkeypatch.chdir(tmp_path)
     uri = f"sqlite:///{tmp_path}/runs.db"

@@ -21,6 +21,7 @@ from orchestrator.engine.store.store import Store
 from orchestrator.engine.store.trust import Trust
 from orchestrator.kinds import kind_named, load_plan
 from tests.cases.runs import audited
+from tests.cases.smallest_plans import MIA
 from tests.orchestrator.engine.store.refusals import refused
 
 DOCUMENT = {"seed": 7}
@@ -222,12 +223,12 @@ def test_plans_and_folders_of_another_user_are_not_looked_at(tmp_path: Path, mon
     """In a CI the checkout often belongs to another user than the job."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ORCH_STORE", raising=False)
-    assert main(["cp", "apollo-smoke", "mine.yaml"]) == DONE
+    assert main(["cp", "mia-smoke", "mine.yaml"]) == DONE
     for place in (tmp_path, tmp_path / "mine.yaml"):
         os.chown(place, SOMEBODY, -1)
         os.chmod(place, 0o777)
     assert main(["validate", "mine.yaml"]) == DONE
-    audited(load_plan("mine.yaml", values={"compute.workers": 0, "split.shadows": 4, "recipe.epochs": 1}), Path("out"))
+    audited(load_plan("mine.yaml", values={**MIA, "audit.attacks": ["loss"], "compute.workers": 0}), Path("out"))
     assert os.stat(tmp_path / ".orch" / "store").st_mode & 0o777 == 0o700
 
 
