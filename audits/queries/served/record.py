@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from audits.data.regular import content_of
+from audits.data.regular import NotRegular, content_of
 from audits.errors import BadInput
 from audits.plain_json import from_json
 from audits.writing import make_folder, write_whole
@@ -149,7 +149,7 @@ def read_part(file: Path) -> pa.Table:
     """Return the table in a file of a record; raises BadInput for a damaged one."""
     try:
         data = content_of(file)
-    except OSError as error:
+    except NotRegular as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}; give the folder of a record") from error
     try:
         table = pq.read_table(pa.BufferReader(data))

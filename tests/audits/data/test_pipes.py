@@ -18,7 +18,7 @@ from audits.data.shard_manifest import MANIFEST
 from audits.errors import BadInput
 from audits.models.bert import check_sizes
 from audits.queries.served.reading import Reading
-from audits.queries.served.record import recorded
+from audits.queries.served.record import read_part, recorded
 from audits.targets.checkpoint_files import read_held
 from audits.targets.folders import weight_files
 from audits.targets.forms import form_of, is_torchscript
@@ -91,6 +91,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "model-00001-of-00001.safetensors": lambda path: digest_of(str(path)),
     "model.safetensors.index.json": lambda path: weight_files(path.parent, "it"),
     "record/x.parquet": lambda path: digest_of(str(path.parent)),
+    "part.parquet": read_part,
     "record/endpoint.json": lambda path: recorded(path.parent),
     "bert/config.json": lambda path: check_sizes(path.parent, {}),
     f"shards/{MANIFEST}": lambda path: verify(path.parent),
