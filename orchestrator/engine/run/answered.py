@@ -18,12 +18,14 @@ from orchestrator.engine.given import GivenJobs
 from orchestrator.engine.given_files import STAGE
 from orchestrator.engine.run.given import program_bytes
 from orchestrator.engine.run.opened import ANSWERS, reading_of, require_program, stored_form
+from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.payloads import unpack_table
 
 if TYPE_CHECKING:
     import torch
 
     from audits.arrays import Ids
+    from orchestrator.engine.jobs.job import Job
 
 RECORDED = ("answers", "record")
 """The forms of targets that nobody can ask about anything else."""
@@ -55,6 +57,20 @@ def check_stored(design: GivenJobs) -> None:
         job = design.given_job(field)
         if design.store is not None and design.store.has(STAGE, job.key):
             require_program(name, stored_form(target, field, design.store.get(STAGE, job.key)))
+
+
+def planted(design: Any) -> list[Job]:
+    """Return the jobs of given models in whose place the store has what the plan is not given (``stored_form``)."""
+    found = []
+    if isinstance(design, GivenJobs) and design.target is not None and design.store is not None:
+        for field in design.target.named(design.target.MODELS):
+            job = design.given_job(field)
+            if design.store.has(STAGE, job.key):
+                try:
+                    stored_form(design.target, field, design.store.get(STAGE, job.key))
+                except CorruptArtefact:
+                    found.append(job)
+    return found
 
 
 def try_program(design: GivenJobs, field: str, asked: Ids) -> None:

@@ -65,6 +65,8 @@ def stored_form(target: Target, field: str, artefact: Artefact) -> Form:
     known = form == expected or (gone and form == "torchscript" and expected == "weights" and may_be_script(name))
     if not known:
         raise other(artefact, f"is of the form {str(form)[:40]!r}, and target.{field} of the plan of {expected!r}")
+    if form != "weights":
+        classes_in(artefact)
     if form in RUNS and hashlib.sha256(program_in(artefact.read)).hexdigest() != target.sha256.get(name):
         raise other(artefact, f"is another program than target.{field} of the plan, by its sha256")
     return form
