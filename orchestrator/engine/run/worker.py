@@ -23,7 +23,7 @@ from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.room import OutOfMemory, no_room, with_room
 from orchestrator.engine.run.within import followed
 from orchestrator.engine.store.checkpoints import JobKeeper
-from orchestrator.engine.store.faults import damaged
+from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.once import do_once
 from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import pack_json, unpack_weights
@@ -247,7 +247,11 @@ class WorkerContext(Generic[D]):
         if given and (answering := load(OPEN_GIVEN)(self, artefact)) is not None:
             return self.lately.keep(own, self.frozen(answering))
         if WEIGHTS not in artefact.files:
-            raise damaged(reference.stage, reference.key, WEIGHTS, "is missing")
+            name = f"{reference.stage}/{reference.key}"
+            raise CorruptArtefact(
+                f"artefact {name} holds no weights, which every model trained by orch has; remove its folder from the "
+                "store to have it made anew"
+            )
         model = build()
         model.load_state_dict(unpack_weights(artefact.read(WEIGHTS)))
         return self.lately.keep(reference.key, self.frozen(model))
