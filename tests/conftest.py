@@ -29,6 +29,7 @@ from sqlalchemy import Engine, event
 
 from actors.cluster import connect
 from actors.jobs import Workers
+from audits import credentials
 from orchestrator.engine.run import output_folder
 from tests.cases.agreeing import at_odds
 from tests.cases.schemas import misfits
@@ -130,6 +131,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no accelerator on this machine"))
+
+
+@pytest.fixture(autouse=True)
+def secrets_of_a_test_are_its_own() -> Iterator[None]:
+    """Forget the credentials that a test made up: a later message may hold such a word."""
+    before = set(credentials._secrets)
+    yield
+    credentials._secrets.intersection_update(before)
 
 
 @pytest.fixture(scope="session", autouse=True)
