@@ -6,7 +6,6 @@ than follows, a list within a list within a list.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.data.lfs_pointers import check_fetched
+from audits.data.regular import opened
 from audits.errors import BadInput
 from audits.memory import of_machine
 from audits.plain_json import from_json
@@ -28,7 +28,8 @@ SHARE = 0.5
 ADVICE = "is it what it should be? if so, cut it into parts, or use a machine with more memory"
 LARGEST_JSON = 2**30
 ROWS_AT_ONCE = 2**16
-BATCH_BYTES = 2**28
+ROWS_OF_TEXT = 2**11
+"""Rows of a Parquet file that are read together; fewer where a row has texts, which may each be another one."""
 
 
 def room() -> int:
@@ -46,9 +47,9 @@ def json_within(path: Path, what: str, most: int = LARGEST_JSON) -> Any:
 
     Raises BadInput for a file of more than ``most`` bytes, or that is no JSON; OSError where it cannot be read.
     """
+    check_fetched(path, what)
     if path.stat().st_size > most:
         raise too_large(what, most, ADVICE)
-    check_fetched(path, what)
     try:
         return from_json(path.read_bytes())
     except ValueError as error:
@@ -56,46 +57,75 @@ def json_within(path: Path, what: str, most: int = LARGEST_JSON) -> Any:
 
 
 def table_within(
-    source: Any,
+    file: Path,
     what: str,
     columns: Sequence[str] | None = None,
     most: int | None = None,
     taken: int = 0,
     advice: str = ADVICE,
 ) -> pa.Table:
-    """Return the rows of a Parquet file: of a path, a file, or an open ``ParquetFile``, which is closed then.
+    """Return the rows of a Parquet file, or some of its columns.
 
-    What a file says of its own size is no bound, since a value that is written once can stand in any number of rows;
-    so rows are counted as they are read. Raises BadInput where they and the bytes that are ``taken`` already are more
-    than ``most`` (default: ``room``), and what pyarrow raises.
+    What a file says of its own size is no bound, since a value that is written once can stand in any number of rows. So
+    texts and bytes are read as dictionaries, each value once, and are counted before they are unpacked. Raises BadInput
+    where they and the bytes that are ``taken`` already are more than ``most`` (default: ``room``), and what pyarrow
+    raises.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if isinstance(source, Path):
-        check_fetched(source, what)
+    check_fetched(file, what)
     limit = room() if most is None else most
     size, batches = taken, []
-    opened = source if isinstance(source, pq.ParquetFile) else pq.ParquetFile(source)
-    with opened as file:
-        for batch in file.iter_batches(rows_at_once(file), columns=columns):
-            size += batch.nbytes
-            if size > limit:
-                raise too_large(what, limit, advice)
-            batches.append(batch)
-        schema = file.schema_arrow
+    with pq.ParquetFile(file) as known:
+        schema, wanted = known.schema_arrow, written_once(known)
     if columns is not None:
-        schema = batches[0].schema if batches else pa.schema([schema.field(name) for name in columns], schema.metadata)
-    return pa.Table.from_batches(batches, schema).combine_chunks()
+        schema = pa.schema([schema.field(name) for name in columns], schema.metadata)
+    with pq.ParquetFile(file, read_dictionary=wanted) as parts:
+        for group in range(parts.num_row_groups):  # a group has dictionaries of its own, which no nested array can mix
+            for batch in parts.iter_batches(ROWS_OF_TEXT if wanted else ROWS_AT_ONCE, [group], columns):
+                found = batch if columns is None else batch.select(schema.names)
+                size += sum(map(unpacked_bytes, found.columns, schema.types))
+                if size > limit:
+                    raise too_large(what, limit, advice)
+                batches.append(pa.Table.from_batches([found]).cast(schema))
+    return pa.concat_tables(batches).combine_chunks() if batches else schema.empty_table()
 
 
-def rows_at_once(file: Any) -> int:
-    """Return of how many rows of a ``ParquetFile`` no batch takes more than a bounded part of memory."""
-    meta = file.metadata
-    places = itertools.product(range(meta.num_row_groups), range(meta.num_columns))
-    chunks = [meta.row_group(group).column(column) for group, column in places]
-    longest = max((chunk.total_uncompressed_size for chunk in chunks if "BYTE_ARRAY" in chunk.physical_type), default=1)
-    return max(1, min(ROWS_AT_ONCE, BATCH_BYTES // max(1, longest)))
+def written_once(file: Any) -> list[str]:
+    """Return the paths of the columns of a ``ParquetFile`` that hold texts or bytes and can be read as dictionaries."""
+    import pyarrow as pa
+
+    def unpacks(kind: Any) -> bool:
+        if pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType):
+            return all(unpacks(kind.field(number).type) for number in range(kind.num_fields))
+        return kind in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary()) or pa.types.is_primitive(kind)
+
+    names = {field.name for field in file.schema_arrow if unpacks(field.type)}
+    leaves = [file.schema.column(number) for number in range(len(file.schema))]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    return [path for path in texts if any(path == name or path.startswith(f"{name}.") for name in names)]
+
+
+def unpacked_bytes(values: Any, kind: Any) -> int:
+    """Return how many bytes an array takes once its dictionaries are unpacked, but for those that are of its ``kind``.
+
+    ``kind``: the type that it will have.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(values.type) and not pa.types.is_dictionary(kind):
+        lengths = pc.binary_length(values.dictionary).cast(pa.int64())
+        return int(values.indices.nbytes + (pc.sum(lengths.take(values.indices)).as_py() or 0))
+    if pa.types.is_struct(values.type):
+        parts = zip(values.flatten(), [kind.field(number).type for number in range(kind.num_fields)], strict=True)
+        return sum(unpacked_bytes(part, of_part) for part, of_part in parts)
+    if pa.types.is_map(values.type):
+        return unpacked_bytes(values.flatten(), pa.struct([kind.key_field, kind.item_field]))
+    if pa.types.is_nested(values.type) and kind.num_fields == 1:
+        return 4 * len(values) + unpacked_bytes(values.flatten(), kind.field(0).type)
+    return int(values.nbytes)
 
 
 def arrays_within(path: Path, what: str, most: int | None = None) -> dict[str, NDArray[Any]]:
@@ -127,7 +157,7 @@ def arrays_within(path: Path, what: str, most: int | None = None) -> dict[str, N
 def array_within(path: Path, what: str) -> NDArray[Any]:
     """Return the array of an .npy file; raises BadInput for a heading that promises more than memory holds."""
     check_fetched(path, what)
-    with path.open("rb") as file, promised(what):
+    with opened(path) as file, promised(what):
         found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         return found
 

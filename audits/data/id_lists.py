@@ -143,7 +143,7 @@ def table_of(path: Path, what: str) -> pa.Table:
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise BadInput(f"{what} has several columns called {twice!r}; give each column a name of its own")
-            return with_range(table_within(file, what))
+        return with_range(table_within(path, what))
     except (OSError, pa.ArrowException) as error:
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip().splitlines()[0]
         raise BadInput(f"{what} cannot be read: {said}") from None

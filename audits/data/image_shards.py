@@ -21,6 +21,7 @@ from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.file_sets import EncodedSet, Facts, contents_digest
 from audits.data.image_files import Decoder, Images, Shape, in_threads
 from audits.data.orientation import turned_notes
+from audits.data.regular import opened
 from audits.data.shard_manifest import INDEX, MANIFEST, Manifest, Shard
 from audits.data.shard_writer import sha256_of
 from audits.data.source import CATALOGUE, Request, Source
@@ -83,7 +84,7 @@ class ImageShards(Images):
         """Return the shard of an image, with its row, and its bytes; BadInput when the shard cannot be read."""
         path = self.folder / self.files[self.shard[row]]
         try:
-            with path.open("rb", buffering=0) as stream:
+            with opened(path) as stream:
                 content = os.pread(stream.fileno(), int(self.length[row]), int(self.offset[row]))
         except OSError as error:
             raise BadInput(f"shard {path} cannot be read ({error.strerror}); write the shards again") from error

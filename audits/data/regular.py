@@ -12,10 +12,14 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 
+class NotRegular(OSError):
+    """What is opened is a pipe, a socket or a device."""
+
+
 def opened(file: Path) -> BufferedReader:
     """Return a file, or what a link of that name leads to, opened to be read.
 
-    Raises OSError as ``open``, and for what is no regular file.
+    Raises OSError as ``open``, NotRegular for what is no file.
     """
     handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(handle).st_mode
@@ -24,7 +28,7 @@ def opened(file: Path) -> BufferedReader:
     os.close(handle)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
-    raise OSError(errno.ENXIO, "it is a pipe or a device, no file", str(file))
+    raise NotRegular(errno.ENXIO, "it is a pipe or a device, no file", str(file))
 
 
 def content_of(file: Path) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 
 from audits.data.image_files import Shape
 from audits.data.images import MOST_PIXELS
+from audits.data.regular import content_of
 from audits.errors import BadInput
 from audits.plain_json import from_json
 
@@ -59,7 +60,7 @@ class Manifest:
         """Return the manifest of a folder; BadInput when it is missing, damaged, or of another version."""
         file = folder / MANIFEST
         try:
-            fields: dict[str, Any] = from_json(file.read_text())
+            fields: dict[str, Any] = from_json(content_of(file))
         except FileNotFoundError:
             raise BadInput(
                 f"{folder} holds no {MANIFEST}: its shards are not all written; give the 'orch data shard' of it again"

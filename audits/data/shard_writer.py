@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.file_sets import Facts, unreadable
-from audits.data.regular import content_of
+from audits.data.regular import content_of, opened
 from audits.errors import BadInput
 from audits.plain_json import from_json
 from audits.writing import replacing
@@ -70,7 +70,7 @@ class Written:
     def read(part: Part) -> Written | None:
         """Return what was noted of a shard; None unless it is whole and its files are as they were."""
         try:
-            fields: dict[str, Any] = from_json(part.note.read_text())
+            fields: dict[str, Any] = from_json(content_of(part.note))
             for name in ("offsets", "lengths", "ends"):
                 fields[name] = tuple(fields[name])
             found = Written(**fields)
@@ -130,7 +130,7 @@ def written_anew(path: Path) -> Iterator[BufferedRandom]:
 
 def sha256_of(path: Path) -> str:
     """Return the sha256 (hex) of a file."""
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from audits.data.bounded import json_within, table_within
+from audits.data.bounded import json_within, table_within, too_large
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.features import doubts, features, values_of
 from audits.data.ids import number_of
@@ -38,6 +38,7 @@ Likely = Callable[[str], bool]
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files by which a folder that ``datasets`` saved is known: one data set, several splits."""
 ABOUT = b"huggingface"
+ADVICE = "keep images in a folder a class (folder:PATH), or cut a larger set with orch data shard"
 HOW = "write it with pandas' or datasets' to_parquet, or datasets' save_to_disk"
 
 
@@ -63,11 +64,10 @@ def read_table(path: Path) -> pa.Table:
 
 def read_within(files: Sequence[Path], place: Path) -> list[pa.Table]:
     """Return the rows of Parquet files; raises BadInput as soon as they take more memory than tables may."""
-    advice = "keep images in a folder a class (folder:PATH), or cut a larger set with orch data shard"
     found: list[pa.Table] = []
     for file in files:
         taken = sum(table.nbytes for table in found)
-        found.append(table_within(file, str(place), most=MOST_BYTES, taken=taken, advice=advice))
+        found.append(table_within(file, str(place), most=MOST_BYTES, taken=taken, advice=ADVICE))
     return found
 
 
@@ -78,15 +78,19 @@ def saved_by_datasets(path: Path) -> pa.Table:
     state = json_within(path / STATE, str(path / STATE))
     if state.get("_indices_data_files"):
         raise BadInput(f"{path} is a selection of rows kept apart from them; save it after .flatten_indices()")
-    parts = []
+    batches, size = [], 0
     for name in (part["filename"] for part in state["_data_files"]):
         file = path / name
         if file.parent != path:
             raise BadInput(f"{path / STATE} names the file {name!r}, which is not in that folder")
         check_fetched(file, str(file))
         with pa.memory_map(str(file)) as source:
-            parts.append(pa.ipc.open_stream(source).read_all())
-    return pa.concat_tables(parts)
+            for batch in pa.ipc.open_stream(source):
+                size += batch.nbytes
+                if size > MOST_BYTES:
+                    raise too_large(str(path), MOST_BYTES, ADVICE)
+                batches.append(pa.Table.from_batches([batch]))
+    return pa.concat_tables(batches)
 
 
 def chosen(request: Request, option: str, usual: Sequence[str], columns: Sequence[str], likely: Likely) -> str | None:

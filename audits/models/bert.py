@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from audits.data.regular import content_of, opened
 from audits.data.text import PADDING
 from audits.errors import BadInput
 from audits.extras import command
 from audits.models.base import MODELS, Architecture
+from audits.plain_json import from_json
 
 if TYPE_CHECKING:
     from transformers import BertModel
@@ -159,7 +160,10 @@ def load_encoder(bert: nn.Module, folder: Path, digest: str | None, config: dict
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise BadInput(f"model.settings.weights: {folder} has no *.safetensors; other formats are not read")
-    found = sha256_of(files)
+    try:
+        found = sha256_of(files)
+    except OSError as error:
+        raise BadInput(f"model.settings.weights: {folder} cannot be read: {error.strerror or error}") from None
     if digest != found:
         told = "is not given" if digest is None else f"is {digest}"
         raise BadInput(
@@ -178,7 +182,7 @@ def load_encoder(bert: nn.Module, folder: Path, digest: str | None, config: dict
 def check_sizes(folder: Path, config: dict[str, Any]) -> None:
     """Refuse a folder whose config.json is of another model than ``config``, or cannot be read."""
     try:
-        stated = json.loads((folder / "config.json").read_text("utf-8"))
+        stated = from_json(content_of(folder / "config.json"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no JSON"
         raise BadInput(f"model.settings.weights: {folder / 'config.json'} cannot be read: {reason}") from None
@@ -194,7 +198,7 @@ def sha256_of(files: list[Path]) -> str:
     """Return the sha256 (hex) of the contents of ``files``, one after another."""
     whole = hashlib.sha256()
     for file in files:
-        with file.open("rb") as stream:
+        with opened(file) as stream:
             while part := stream.read(2**20):
                 whole.update(part)
     return whole.hexdigest()

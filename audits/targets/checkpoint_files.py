@@ -6,6 +6,7 @@ safetensors holds tensors alone, and torch reads its own format with ``weights_o
 from __future__ import annotations
 
 import argparse
+import os
 import pickle
 import re
 import warnings
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 
 from audits.data.lfs_pointers import check_fetched
+from audits.data.regular import opened
 from audits.errors import BadInput
 from audits.targets.folders import weight_files
 from audits.targets.forms import READ
@@ -112,12 +114,11 @@ def read_file(path: Path, file: str) -> Any:
 def check_bytes(path: Path, file: str) -> None:
     """Refuse a file that is not there, or that would become too large."""
     try:
-        size = path.stat().st_size
-        with path.open("rb"):
-            pass
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                size = max(size, sum(entry.file_size for entry in archive.infolist()))
+        with opened(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if zipfile.is_zipfile(stream):
+                with zipfile.ZipFile(stream) as archive:
+                    size = max(size, sum(entry.file_size for entry in archive.infolist()))
     except (OSError, zipfile.BadZipFile) as error:
         raise BadInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     check_fetched(path, file)
@@ -127,8 +128,8 @@ def check_bytes(path: Path, file: str) -> None:
 
 def is_safetensors(path: Path) -> bool:
     """Say whether a file is safetensors by its ending, or by its first bytes: the length of a header, and its brace."""
-    with path.open("rb") as opened:
-        first = opened.read(9)
+    with opened(path) as stream:
+        first = stream.read(9)
     return path.suffix.lower() == SAFETENSORS or (first[8:] == b"{" and first[4:8] == bytes(4))
 
 

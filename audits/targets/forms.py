@@ -9,6 +9,8 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from audits.data.regular import opened
+
 Form = Literal["weights", "torchscript", "onnx", "address", "answers", "record"]
 """A state dict; a TorchScript or ONNX program; the address of a server; a table of answers, the folder of a record."""
 
@@ -74,6 +76,11 @@ def form_of(name: str, answers_are_described: bool = False) -> Form:
     return "torchscript" if found == "weights" and is_torchscript(name) else found
 
 
+def may_be_script(name: str) -> bool:
+    """Say whether a file of the name ``name`` may be TorchScript though it is taken for weights: what it holds says."""
+    return not is_address(name) and PurePosixPath(file_and_part(name)[0]).suffix.lower() not in BY_ENDING
+
+
 def is_torchscript(name: str) -> bool:
     """Say whether the file ``name`` is an archive of TorchScript, whatever its ending if not that of another form."""
     file = file_and_part(name)[0]
@@ -81,7 +88,7 @@ def is_torchscript(name: str) -> bool:
     if by_ending is not None:
         return by_ending == "torchscript"
     try:
-        with zipfile.ZipFile(Path(file).expanduser()) as archive:
+        with opened(Path(file).expanduser()) as stream, zipfile.ZipFile(stream) as archive:
             return any(PurePosixPath(entry).name == SAYS_PROGRAM for entry in archive.namelist())
     except (OSError, zipfile.BadZipFile, ValueError):
         return False

@@ -80,7 +80,7 @@ def keys_of(ids: Ids, inputs: Callable[[Ids], torch.Tensor]) -> list[bytes]:
 
 def answered_in(file: str, points: Points) -> Ids:
     """Return the ids (n,) of the points to which a Parquet file has answers, which are not looked at."""
-    return ids_of(read(file, lambda table: table_within(table, f"target.weights: {file}")), file, points)
+    return ids_of(read(file, table_within), file, points)
 
 
 def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]) -> tuple[Ids, list[Any]]:
@@ -90,7 +90,7 @@ def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]
     index or by its name (of ``reading.class_names``, or else of ``names``, the data set's). Labels are indices, whole
     numbers in whatever type, or names. Raises BadInput for another table, and for answers that cannot be read.
     """
-    table = read(file, lambda table: table_within(table, f"target.weights: {file}"))
+    table = read(file, table_within)
     ids = ids_of(table, file, points)
     answers = answers_of(table, file, reading, names)
     try:
@@ -102,7 +102,7 @@ def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]
 
 def check_columns(file: str, reading: Reading) -> None:
     """Refuse a Parquet file that is not there, or has no column of points or of labels."""
-    names = read(file, lambda table: table.schema_arrow.names)
+    names = read(file, lambda path, _: pq.read_schema(path).names)
     if ID not in names:
         raise BadInput(f"target.weights: {file} has the columns {', '.join(names[:8])}; needed: {ID}, and answers")
     if reading.gives == "labels" and LABEL not in names:
@@ -111,12 +111,12 @@ def check_columns(file: str, reading: Reading) -> None:
         raise lacking(file, names, "0", reading)
 
 
-def read(file: str, part: Callable[[pq.ParquetFile], T]) -> T:
-    """Return a part of a Parquet file."""
+def read(file: str, part: Callable[[Path, str], T]) -> T:
+    """Return a part of a Parquet file: ``part`` of its path, and of how messages call it."""
     path = Path(file).expanduser()
     check_fetched(path, f"target.weights: {file}")
     try:
-        return part(pq.ParquetFile(path))
+        return part(path, f"target.weights: {file}")
     except (pa.ArrowException, OSError, ValueError) as error:
         said = (getattr(error, "strerror", None) or str(error)).strip().splitlines()[0]
         raise BadInput(f"target.weights: {file} cannot be read as Parquet: {said}") from None

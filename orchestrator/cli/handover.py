@@ -7,10 +7,12 @@ number, because other processes may print between two of them.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -61,7 +63,8 @@ def packed(folder: Path, files: list[Path]) -> Iterator[str]:
 def unpack(log: str, folder: Path) -> list[str] | None:
     """Write the files that a log carries into ``folder`` and return their names; None if it carries none.
 
-    Raises DamagedHandover unless all of them are there, whole. Names that lead out of the folder are refused.
+    Raises DamagedHandover unless all of them are there, whole. Names that lead out of the folder are refused, and all
+    files if together they are larger than what is sent.
     """
     end = END.search(log)
     if end is None:
@@ -72,11 +75,33 @@ def unpack(log: str, folder: Path) -> list[str] | None:
     data = b"".join(base64.b64decode(pieces[number]) for number in range(len(pieces)))
     if hashlib.sha256(data).hexdigest() != end[2]:
         raise DamagedHandover("the results in the job's log are not what was written there")
-    make_folder(folder, private=True)
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-        for member in archive:
-            _take(archive, member, folder)
-        return archive.getnames()
+    try:
+        with tarfile.open(fileobj=io.BytesIO(_uncompressed(data)), mode="r:") as archive:
+            if sum(member.size for member in archive) > MOST_BYTES:  # a sparse file is larger than what is there
+                raise _too_large()
+            make_folder(folder, private=True)
+            for member in archive:
+                _take(archive, member, folder)
+            return archive.getnames()
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DamagedHandover(f"the results in the job's log are no archive ({error})") from None
+
+
+def _uncompressed(data: bytes) -> bytes:
+    """Return what was compressed; refuse more than files of ``MOST_BYTES`` and what stands about them in an archive."""
+    most = 2 * MOST_BYTES
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise _too_large()
+    return found
+
+
+def _too_large() -> DamagedHandover:
+    return DamagedHandover(
+        f"the results in the job's log unpack to more than {MOST_BYTES / 2**20:g} MiB, more than is ever sent; none of "
+        "them was written"
+    )
 
 
 def _take(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:

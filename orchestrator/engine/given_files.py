@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from audits.data.regular import opened
 from audits.errors import BadInput
 from audits.targets.folders import is_divided, weight_files
 from audits.targets.forms import file_and_part
@@ -109,7 +110,7 @@ def file_sha256(path: Path, changed: int, size: int) -> str:
     """Return the sha256 of a file, read once as long as its time and size stay."""
     found = hashlib.sha256()
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             while part := file.read(READ_AT_ONCE):
                 found.update(part)
     except OSError as error:

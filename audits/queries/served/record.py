@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from audits.data.regular import NotRegular, content_of
 from audits.errors import BadInput
 from audits.plain_json import from_json
 from audits.writing import make_folder, write_whole
@@ -120,7 +121,7 @@ class Record:
     def about(self) -> dict[str, Any]:
         """Return ``endpoint.json``: the endpoint, and how its answers were read last."""
         try:
-            found: dict[str, Any] = from_json((self.folder / ABOUT).read_bytes())
+            found: dict[str, Any] = from_json(content_of(self.folder / ABOUT))
         except (OSError, ValueError) as error:
             raise BadInput(f"{self.folder / ABOUT} cannot be read: {error}; give the folder of a record") from error
         if not isinstance(found, dict) or found.get("version") != VERSION:
@@ -146,7 +147,10 @@ def recorded(path: str | os.PathLike[str]) -> Record:
 
 def read_part(file: Path) -> pa.Table:
     """Return the table in a file of a record; raises BadInput for a damaged one."""
-    data = file.read_bytes()
+    try:
+        data = content_of(file)
+    except NotRegular as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}; give the folder of a record") from error
     try:
         table = pq.read_table(pa.BufferReader(data))
     except pa.ArrowException as error:

@@ -67,6 +67,12 @@ class Checkpoints(Section):
         """The files of the checkpoints, in their order; the last one is the model."""
         return (self.weights,) if isinstance(self.weights, str) else tuple(self.weights)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of all files, each once."""
+        lists = () if is_rule(self.members) else (self.members,)
+        return tuple(dict.fromkeys([*self.checkpoints, *lists]))
+
 
 class Target(Section):
     """A given model: it is never trained here. Kinds of audits add what else they need to know about it.

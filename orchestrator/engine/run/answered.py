@@ -16,14 +16,16 @@ from audits.targets.recorded import answered_in, keys_of
 from audits.targets.trying import points_to_try
 from orchestrator.engine.given import GivenJobs
 from orchestrator.engine.given_files import STAGE
-from orchestrator.engine.run.given import program_bytes, require_program
-from orchestrator.engine.run.opened import ANSWERS, reading_of
+from orchestrator.engine.run.given import program_bytes
+from orchestrator.engine.run.opened import ANSWERS, reading_of, require_program, stored_form
+from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.payloads import unpack_table
 
 if TYPE_CHECKING:
     import torch
 
     from audits.arrays import Ids
+    from orchestrator.engine.jobs.job import Job
 
 RECORDED = ("answers", "record")
 """The forms of targets that nobody can ask about anything else."""
@@ -32,10 +34,13 @@ RECORDED = ("answers", "record")
 def check_asked(design: Any) -> None:
     """Refuse a target that cannot answer about a point that the audit asks about, as far as shows without a server.
 
-    Such are recorded answers without one to it, and programs, which are run on a few of these points. Of other plans
-    nothing is looked at.
+    Such are recorded answers without one to it, and programs, which are run on a few of these points. A program
+    in the store needs permission as one in a file does. Of other plans nothing is looked at.
     """
-    if not isinstance(design, GivenJobs) or design.target is None or (asked := design.asked_points()) is None:
+    if not isinstance(design, GivenJobs) or design.target is None:
+        return
+    check_stored(design)
+    if (asked := design.asked_points()) is None:
         return
     target = design.target
     if target.form(look=False) in RECORDED:
@@ -43,6 +48,29 @@ def check_asked(design: Any) -> None:
     for field, name in target.named(target.MODELS).items():
         if target.form(field) in PROGRAMS and Path(file_and_part(name)[0]).expanduser().exists():
             try_program(design, field, asked)
+
+
+def check_stored(design: GivenJobs) -> None:
+    """Refuse a model in the store that is of another form than that of the plan, or a program that may not run."""
+    target = design.the_target
+    for field, name in target.named(target.MODELS).items():
+        job = design.given_job(field)
+        if design.store is not None and design.store.has(STAGE, job.key):
+            require_program(name, stored_form(target, field, design.store.get(STAGE, job.key)))
+
+
+def planted(design: Any) -> list[Job]:
+    """Return the jobs of given models in whose place the store has what the plan is not given (``stored_form``)."""
+    found = []
+    if isinstance(design, GivenJobs) and design.target is not None and design.store is not None:
+        for field in design.target.named(design.target.MODELS):
+            job = design.given_job(field)
+            if design.store.has(STAGE, job.key):
+                try:
+                    stored_form(design.target, field, design.store.get(STAGE, job.key))
+                except CorruptArtefact:
+                    found.append(job)
+    return found
 
 
 def try_program(design: GivenJobs, field: str, asked: Ids) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.given_files import STAGE, target_of
 from orchestrator.engine.run.worker import ASKED
+from orchestrator.engine.store.faults import damaged
+from orchestrator.engine.store.paths import is_name
 from orchestrator.engine.store.payloads import unpack_json
 
 if TYPE_CHECKING:
@@ -32,7 +34,10 @@ def asked_of(finished: Finished) -> dict[str, Any] | None:
         if ASKED in artefact.files:
             asked += unpack_json(artefact.read(ASKED))["asked"]
         if stage == STAGE and job.member == "weights" and target.form() == "address":
-            folder = Path(target.served.record or "") / unpack_json(artefact.read(ABOUT))["folder"]
+            name = unpack_json(artefact.read(ABOUT)).get("folder")
+            if not isinstance(name, str) or not is_name(name):
+                raise damaged(stage, key, ABOUT, "names no folder of a record")
+            folder = Path(target.served.record or "") / name
             record, served = str(folder), answered(folder)
     return {"asked": asked, "served": served, "record": record}
 

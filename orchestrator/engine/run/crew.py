@@ -15,7 +15,7 @@ from audits.errors import BadInput, how_many
 from orchestrator.engine.cost.choice import Work, choose_workers
 from orchestrator.engine.given_files import target_of
 from orchestrator.engine.jobs.job import Job, in_turn, missing
-from orchestrator.engine.kind import Design, Kind
+from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import own_code
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
@@ -31,6 +31,9 @@ from orchestrator.engine.store.owner import this_process
 from orchestrator.engine.store.probe import probed
 from orchestrator.engine.target_check import check_target_of
 from tune_spaces.registry import Sweep
+
+PLANTED = "orchestrator.engine.run.answered:planted"
+"""Imported where there is a target, for it takes torch."""
 
 
 class Crew:
@@ -81,6 +84,15 @@ class Crew:
         for setting in settings:
             if target_of(setting.plan) is not None and self.stored.lacks(setting.jobs):
                 check_target_of(self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store))
+
+    def drop_planted(self, settings: Sequence[Setting]) -> None:
+        """Drop given models from the store that are not those of the plan, so that they are read anew."""
+        for setting in settings:
+            if target_of(setting.plan) is not None:
+                design = self.kind.lay_out(setting.plan, self.design.data, self.design.device, self.store)
+                for job in load(PLANTED)(design):
+                    self.terminal.line(f"artefact {job.stage}/{job.key} is not what the plan is given: dropped")
+                    self.stored.known.drop(job.stage, job.key)
 
     def bring_in(self, settings: Sequence[Setting]) -> None:
         """Put what plans are given into the store, here: workers on other machines need not see the files."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from audits.data.catalogue import describe
 from audits.data.ids import Points
+from audits.data.regular import content_of
 from audits.errors import BadInput
-from audits.own.permission import require_permission_for_programs
 from audits.queries.served.record import identity, recorded
 from audits.targets.answering import Answering
 from audits.targets.checkpoint_files import check_bytes
@@ -23,7 +23,15 @@ from orchestrator.engine.plan.errors import under
 from orchestrator.engine.plan.points import points_in
 from orchestrator.engine.run.asked import ABOUT
 from orchestrator.engine.run.models import METRICS, model_files
-from orchestrator.engine.run.opened import ANSWERS, BYTES, PROGRAM, ask_of, endpoint_of, reading_of
+from orchestrator.engine.run.opened import (
+    ANSWERS,
+    BYTES,
+    PROGRAM,
+    ask_of,
+    endpoint_of,
+    reading_of,
+    require_program,
+)
 from orchestrator.engine.store.payloads import pack_arrays, pack_json, pack_table
 
 if TYPE_CHECKING:
@@ -108,7 +116,7 @@ def model_given(
         files[PROGRAM] = program_file(name, form)
     else:
         files[ANSWERS] = pack_table(recorded_answers(context, name, form, reading))
-    model = Answering(ask_of(target, about, reading, name, files.__getitem__), reading, name, context.count_asked)
+    model = Answering(ask_of(target, form, reading, name, files.__getitem__), reading, name, context.count_asked)
     return {**files, ABOUT: pack_json(about), METRICS: pack_json({**fitted(model, points, test), NOTES: []})}
 
 
@@ -154,18 +162,12 @@ def program_file(name: str, form: str) -> bytes:
     return pack_arrays({BYTES: np.frombuffer(program_bytes(name), np.uint8)})
 
 
-def require_program(name: str, form: str) -> None:
-    """Raise BadInput unless the program may run; ONNX graphs only compute and always may."""
-    if form == "torchscript":
-        require_permission_for_programs([name])
-
-
 def program_bytes(name: str) -> bytes:
     """Return what the file of a program holds."""
     path = Path(file_and_part(name)[0]).expanduser()
     try:
         check_bytes(path, name)
-        return path.read_bytes()
+        return content_of(path)
     except (BadInput, OSError) as error:
         raise BadInput(under("target", str(error))) from None
 

@@ -316,6 +316,7 @@ class Run:
         unrecorded = self.stored.record(self.name, self.plan, held, gpu)
         if self.rebuild:
             self.stored.drop_damaged(held)
+            self.crew.drop_planted(settings)
         self.stored.drop_failed(held)
         if not unrecorded:
             self.crew.check_targets(settings)

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput, how_many
+from audits.targets.forms import file_and_part
 from orchestrator.engine.data import data_of
 from orchestrator.engine.durations import seconds
 from orchestrator.engine.given_files import with_digests
@@ -21,6 +23,7 @@ from orchestrator.engine.run.attempts import FAILED
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.stored_work import StoredWork
+from orchestrator.engine.run.worker import WorkerContext
 from orchestrator.engine.run.workers import hire
 from orchestrator.engine.store.comparing import ABSOLUTE, RELATIVE, unlike
 from orchestrator.engine.store.faults import CorruptArtefact
@@ -95,7 +98,7 @@ class Verifying:
         self.kind, self.fresh, self.terminal = kind, fresh, terminal
         self.store = Store(plan.compute.store or default_store_uri())
         self.plan, device, most = hire(plan, fresh, terminal, lambda *_: False)
-        data = data_of(plan.data.name, plan.data.root, plan.data.groups)
+        self.data = data = data_of(plan.data.name, plan.data.root, plan.data.groups)
         plans = [with_digests(self.plan.changed(changes)) if changes else self.plan for changes in settings.values()]
         self.designs = [kind.lay_out(each, data, device, self.store) for each in plans]
         self.crew = Crew(kind, self.designs[0], most, StoredWork(kind, fresh, terminal), terminal)
@@ -119,8 +122,8 @@ class Verifying:
     def drawn(self, count: int, seed: int) -> list[Job]:
         """Return ``count`` jobs, or all there are, that have an artefact: drawn by ``seed``, each stage in its turn.
 
-        What a run is given, and scores of which an attack failed, are left out: the one is not made, the others are
-        made anew by every run.
+        What a run is given, and scores of which an attack failed, are left out: the one is read from its files, all of
+        it (``given``), the others are made anew by every run.
         """
         piles: dict[str, list[Job]] = {}
         for job in sorted(self.there, key=lambda job: job.key):
@@ -151,7 +154,7 @@ class Verifying:
         plans = [design.plan for design in self.designs]
         used = {job.plan for job in jobs}
         self.crew.settle([(plan, [job for job in jobs if job.plan == plan.plan_hash]) for plan in plans])
-        found: dict[str, Verified] = {}
+        found = self.given()
         with self.terminal.quiet(), self.crew.connected():
             for batch in apart(jobs, lambda job: self.inputs([job])):
                 self.bring_inputs(batch)
@@ -160,7 +163,30 @@ class Verifying:
                 found |= {job.key: self.compared(job) for job in batch}
                 for job in batch:
                     self.crew.stored.known.drop(job.stage, job.key)
-        return Verification(seed, of, tuple(found[job.key] for job in jobs))
+        return Verification(seed, of, tuple(found.values()))
+
+    def given(self) -> dict[str, Verified]:
+        """Compare all that the run was given with the files of the plan, as far as these are here; key → outcome.
+
+        A served model is not asked again.
+        """
+        there, found = {job.key for job in self.there}, dict[str, Verified]()
+        for design in self.designs:
+            jobs = [job for job in self.kind.brought_in(design.jobs()) if job.key in there and job.key not in found]
+            if not jobs:
+                continue
+            if missing := not_here(design.plan):
+                self.terminal.line(f"given models and points, not compared: {missing}")
+                continue
+            self.bring_inputs(jobs)
+            laid_out = self.kind.lay_out(design.plan, self.data, design.device, self.fresh)
+            context = WorkerContext(self.kind, laid_out, self.fresh)
+            for job in jobs:
+                context.perform(job)
+                found[job.key] = self.compared(job)
+            for job in jobs:
+                self.fresh.drop(job.stage, job.key)
+        return found
 
     def tell(self, jobs: Sequence[Job], of: Mapping[str, int], seed: int) -> None:
         """Say what is drawn, and how long it took when it was made."""
@@ -207,6 +233,17 @@ class Verifying:
         except CorruptArtefact as error:
             return Verified(job.stage, job.key, True, (str(error),))
         return Verified(job.stage, job.key, exact, tuple(found))
+
+
+def not_here(plan: Any) -> str:
+    """Return which file of a plan's target is not on this machine, or that it is served; "" where all are here."""
+    served = getattr(plan.target, "served", None) is not None and plan.target.form() == "address"
+    if served:
+        return f"{plan.target.weights} is not asked again"
+    return next(
+        (f"{name} is not here" for name in plan.target.files if not Path(file_and_part(name)[0]).expanduser().exists()),
+        "",
+    )
 
 
 def contents(artefact: Artefact) -> dict[str, bytes]:

@@ -23,6 +23,7 @@ from orchestrator.engine.run.recent import Recent
 from orchestrator.engine.run.room import OutOfMemory, no_room, with_room
 from orchestrator.engine.run.within import followed
 from orchestrator.engine.store.checkpoints import JobKeeper
+from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.once import do_once
 from orchestrator.engine.store.owner import Owner
 from orchestrator.engine.store.payloads import pack_json, unpack_weights
@@ -41,7 +42,7 @@ WEIGHTS = "weights.safetensors"
 ASKED = "asked.json"
 """How often a job asked a given model of which only answers are known; in artefacts of jobs that did."""
 OPEN_GIVEN = "orchestrator.engine.run.opened:open_given"
-"""What opens a stored model that is not weights: by name, so that the code of trainings does not reach it."""
+"""What opens a given model: by name, so that the code of trainings does not reach it."""
 
 D = TypeVar("D")
 
@@ -235,14 +236,22 @@ class WorkerContext(Generic[D]):
         """Return a stored model, in eval mode, frozen; ``build`` makes one of its shape; recent ones stay in memory.
 
         A given model of which only answers are known is a module without parameters, and ``build`` is not called.
+        What it is the plan says: raises CorruptArtefact for an artefact that is anything else.
         """
         own = (id(self), reference.key)  # what asks somebody counts for this plan
         for name in (reference.key, own):
             if (known := self.lately.model(name)) is not None:
                 return known
         artefact = self.store.get(reference.stage, reference.key)
+        given = self.kind.stage(reference.stage).makes == "given"
+        if given and (answering := load(OPEN_GIVEN)(self, artefact)) is not None:
+            return self.lately.keep(own, self.frozen(answering))
         if WEIGHTS not in artefact.files:
-            return self.lately.keep(own, self.frozen(load(OPEN_GIVEN)(self, artefact)))
+            name = f"{reference.stage}/{reference.key}"
+            raise CorruptArtefact(
+                f"artefact {name} holds no weights, which every model trained by orch has; remove its folder from the "
+                "store to have it made anew"
+            )
         model = build()
         model.load_state_dict(unpack_weights(artefact.read(WEIGHTS)))
         return self.lately.keep(reference.key, self.frozen(model))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from audits.data import bounded
+from audits.data import bounded, tables
 from audits.data.id_lists import read_list
 from audits.data.points import from_npz
 from audits.data.tables import read_table
@@ -93,6 +94,109 @@ def test_lists_and_data_that_do_not_fit_are_refused(
     with pytest.raises(BadInput, match=name) as caught:
         READERS[reader](tmp_path / name)
     assert "\n" not in str(caught.value)
+
+
+def varint(number: int) -> bytes:
+    """Return a number as Thrift writes it into the footer of a Parquet file."""
+    number, found = 2 * number, b""
+    while number >= 128:
+        found, number = found + bytes([number % 128 | 128]), number // 128
+    return found + bytes([number])
+
+
+def understated(file: Path) -> Path:
+    """Let the footer of a Parquet file say of its texts that they take a hundred bytes."""
+    meta = pq.read_metadata(file)
+    columns = [meta.row_group(0).column(column) for column in range(meta.num_columns)]
+    sizes = [each.total_uncompressed_size for each in columns if each.physical_type == "BYTE_ARRAY"]
+    data = file.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    end = data[footer:]
+    for size in sizes:
+        known, less = varint(size), varint(100)
+        end = end.replace(known, less[:-1] + bytes([less[-1] | 128]) + bytes([128]) * (len(known) - 3) + b"\0")
+    file.write_bytes(data[:footer] + end)
+    meta = pq.read_metadata(file)
+    assert 100 in [meta.row_group(0).column(column).total_uncompressed_size for column in range(meta.num_columns)]
+    return file
+
+
+POOLS: list[pa.MemoryPool] = []
+"""Kept: an array may outlive the test that made it, and must not outlive its pool."""
+
+
+@contextmanager
+def counted() -> Iterator[pa.MemoryPool]:
+    """Count what pyarrow allocates, from zero."""
+    known = pa.default_memory_pool()
+    POOLS.append(pa.proxy_memory_pool(known))
+    pa.set_memory_pool(POOLS[-1])
+    try:
+        yield POOLS[-1]
+    finally:
+        pa.set_memory_pool(known)
+
+
+NESTED: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "flat": lambda texts: texts,
+    "binary": lambda texts: texts.cast(pa.binary()),
+    "struct": lambda texts: pa.StructArray.from_arrays([texts], ["bytes"]),
+    "list": lambda texts: pa.ListArray.from_arrays(pa.array(range(len(texts) + 1), pa.int32()), texts),
+    "list of structs": lambda texts: pa.ListArray.from_arrays(
+        pa.array(range(len(texts) + 1), pa.int32()), pa.StructArray.from_arrays([texts], ["bytes"])
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", NESTED)
+@pytest.mark.parametrize("lying", [False, True])
+def test_no_more_is_unpacked_than_may_be_whatever_a_file_says_of_itself(
+    shape: str, lying: bool, tmp_path: Path, room: None
+) -> None:
+    file = tmp_path / "a.parquet"
+    texts = pa.array(["x" * 50_000]).take(pa.array(np.zeros(4000, np.int64)))
+    pq.write_table(pa.table({"a": NESTED[shape](texts)}), file)
+    del texts
+    if lying:
+        understated(file)
+    with counted() as pool, pytest.raises(BadInput, match=r"a\.parquet takes more than"):
+        bounded.table_within(file, str(file))
+    assert pool.max_memory() < 2**26, "the texts take 200 MB"
+
+
+@pytest.mark.parametrize("shape", NESTED)
+def test_texts_that_fit_are_read_as_they_are(shape: str, tmp_path: Path, room: None) -> None:
+    file = tmp_path / "a.parquet"
+    texts = pa.array([None if n % 7 == 0 else str(n % 9) * (n % 5) for n in range(5000)])
+    table = pa.table({"a": NESTED[shape](texts)})
+    pq.write_table(table, file, row_group_size=1500)
+    assert bounded.table_within(file, "a").equals(table)
+    long = pa.table({"a": NESTED[shape](pa.array([str(n) * 200 for n in range(5000)]))})
+    pq.write_table(long, file)  # a dictionary of 1 MB, and the rest without
+    assert bounded.table_within(file, "a").equals(long)
+
+
+def saved(folder: Path, table: pa.Table, compression: str | None) -> Path:
+    """Write a table as the library datasets does, and let a batch be compressed, which that one does not."""
+    folder.mkdir()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(folder / "data.arrow", table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=1000)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
+    return folder
+
+
+@pytest.mark.parametrize("codec", [None, "zstd", "lz4"])
+def test_a_data_set_that_datasets_saved_is_read_as_far_as_it_fits(
+    codec: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"x": np.zeros(2**20), "y": np.zeros(2**20, np.int64)})
+    folder = saved(tmp_path / "set", table, codec)
+    assert read_table(folder).equals(table)
+    monkeypatch.setattr(tables, "MOST_BYTES", 2**22)
+    with counted() as pool, pytest.raises(BadInput, match="set takes more than"):
+        read_table(folder)
+    assert pool.max_memory() < 2**23
 
 
 def test_what_fits_is_read_as_it_is(tmp_path: Path, room: None) -> None:

@@ -5,7 +5,12 @@ With a cluster: ``tests/long/test_submit.py``.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 import json
+import tarfile
+import tracemalloc
 from collections.abc import AsyncIterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -18,6 +23,7 @@ import actors.submit
 import orchestrator.cli.submit
 from actors.submit import Ended, JobServer, JobServerLost
 from audits.errors import BadInput
+from orchestrator.cli import handover
 from orchestrator.cli.handover import DamagedHandover, chosen, packed, unpack
 from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
@@ -241,6 +247,50 @@ def test_results_come_whole_out_of_a_log_that_others_write_into(tmp_path: Path) 
     with pytest.raises(DamagedHandover, match="not what was written"):
         unpack("\n".join([lines[0][:40] + "AAAA" + lines[0][44:], *lines[1:]]), tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def bomb(kind: str, size: int) -> bytes:
+    """Return a tar file, compressed, of a few kilobytes that would take ``size`` bytes."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for number in range(4 if kind == "several files" else 1):
+            member = tarfile.TarInfo(f"file-{number}")
+            member.size = size // 4 if kind == "several files" else size
+            if kind == "a sparse file":
+                member.size, member.pax_headers = 0, {"GNU.sparse.map": "0,0", "GNU.sparse.realsize": str(size)}
+                member.pax_headers |= {"GNU.sparse.size": str(size), "GNU.sparse.numblocks": "1"}
+            if kind == "a long header":
+                member.size, member.pax_headers = 0, {"comment": "x" * size}
+            archive.addfile(member, io.BytesIO(bytes(member.size)))
+    assert len(buffer.getvalue()) < size // 100
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["one file", "several files", "a sparse file", "a long header"])
+def test_results_that_would_unpack_to_more_than_are_sent_are_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 2**20
+    monkeypatch.setattr(handover, "MOST_BYTES", most)
+    data = bomb(kind, 64 * most)
+    lines = [f"{handover.MARK} 0 {base64.b64encode(data).decode()}"]
+    log = "\n".join([*lines, f"{handover.MARK} end 1 {hashlib.sha256(data).hexdigest()}"])
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedHandover, match="more than"):
+            unpack(log, tmp_path / "out")
+        assert tracemalloc.get_traced_memory()[1] < 16 * most
+    finally:
+        tracemalloc.stop()
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_that_are_no_archive_are_damage(tmp_path: Path) -> None:
+    data = b"no archive"
+    text = base64.b64encode(data).decode()
+    log = f"{handover.MARK} 0 {text}\n{handover.MARK} end 1 {hashlib.sha256(data).hexdigest()}"
+    with pytest.raises(DamagedHandover):
+        unpack(log, tmp_path / "out")
 
 
 def test_the_largest_files_are_left_behind_first(tmp_path: Path) -> None:
