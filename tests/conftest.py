@@ -136,9 +136,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def secrets_of_a_test_are_its_own() -> Iterator[None]:
     """Forget the credentials that a test made up: a later message may hold such a word."""
-    before = set(credentials._secrets)
-    yield
-    credentials._secrets.intersection_update(before)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(credentials, "_secrets", set(credentials._secrets))
+        patch.setattr(credentials, "_real", dict(credentials._real))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

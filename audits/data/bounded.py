@@ -97,6 +97,8 @@ def written_once(file: Any) -> list[str]:
     import pyarrow as pa
 
     def unpacks(kind: Any) -> bool:
+        if pa.types.is_map(kind):  # whose parts cannot be cast one by one
+            return False
         if pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType):
             return all(unpacks(kind.field(number).type) for number in range(kind.num_fields))
         return kind in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary()) or pa.types.is_primitive(kind)
@@ -121,9 +123,7 @@ def unpacked_bytes(values: Any, kind: Any) -> int:
     if pa.types.is_struct(values.type):
         parts = zip(values.flatten(), [kind.field(number).type for number in range(kind.num_fields)], strict=True)
         return sum(unpacked_bytes(part, of_part) for part, of_part in parts)
-    if pa.types.is_map(values.type):
-        return unpacked_bytes(values.flatten(), pa.struct([kind.key_field, kind.item_field]))
-    if pa.types.is_nested(values.type) and kind.num_fields == 1:
+    if pa.types.is_nested(values.type) and not pa.types.is_map(values.type) and kind.num_fields == 1:
         return 4 * len(values) + unpacked_bytes(values.flatten(), kind.field(0).type)
     return int(values.nbytes)
 

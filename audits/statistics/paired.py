@@ -77,7 +77,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Difference:
-    """A metric of run ``a`` minus that of run ``b``; no interval where nothing is seen to vary, nor a p-value but of 0.
+    """A metric of run ``a`` minus that of run ``b``; neither interval nor p-value where nothing varies, but p = 1 of 0.
 
     ``shared``: targets that are in both; ``degrees``: of freedom, None over points; ``shared_points``: of both runs.
     """

@@ -117,6 +117,8 @@ def read(file: str, part: Callable[[Path, str], T]) -> T:
     check_fetched(path, f"target.weights: {file}")
     try:
         return part(path, f"target.weights: {file}")
+    except BadInput:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         said = (getattr(error, "strerror", None) or str(error)).strip().splitlines()[0]
         raise BadInput(f"target.weights: {file} cannot be read as Parquet: {said}") from None

@@ -33,12 +33,12 @@ FACTORS = {"ridge": 1, "pinv": 20}
 class Outlook:
     """Seconds of work in one process, and the most bytes that it holds beside the points.
 
-    ``diagonal``: the seconds of mode diagonal among them.
+    ``first``: the seconds that the first of the modes takes alone.
     """
 
     seconds: float
     bytes: int
-    diagonal: float = 0.0
+    first: float
 
 
 def outlook(
@@ -60,16 +60,14 @@ def outlook(
     with surveyed(model, x, y, chunk=chunk) as survey:
         begun = clock() - begin
         one = product_seconds(points, survey.device, clock)
-        total = begun
-        if needs_gram(modes):
-            total += gram_seconds(survey, x, y, points, chunk, memory, one, clock)
-            total += sum(FACTORS.get(mode, 0) for mode in modes) * points**3 * one
-        diagonal = 0.0
+        shared = gram_seconds(survey, x, y, points, chunk, memory, one, clock) if needs_gram(modes) else 0.0
+        own = {mode: FACTORS.get(mode, 0) * points**3 * one for mode in modes}
         if "diagonal" in modes:
-            diagonal = begun + diagonal_seconds(survey, x, y, points, chunk, memory, clock)
-            total += diagonal
+            own["diagonal"] = begun + diagonal_seconds(survey, x, y, points, chunk, memory, clock)
+        total = begun + shared + sum(own.values())
+        first = begun + (shared if needs_gram(modes[:1]) else 0.0) + own[modes[0]]
         copies = 3 * sum(value.numel() for value in survey.model.parameters()) * survey.dtype.itemsize
-    return Outlook(total, (2 * 8 * points**2 if needs_gram(modes) else 0) + memory + copies, diagonal)
+    return Outlook(total, (2 * 8 * points**2 if needs_gram(modes) else 0) + memory + copies, first)
 
 
 def gram_seconds(

@@ -54,7 +54,7 @@ def command(
     settings = None if source is None or not Path(source).is_dir() else settings_of_run(Path(source))
     sweep = Sweep("verify", "", "", fixed(settings), "", "") if settings else None
     file = source if settings is None else str(Path(source or "") / PLAN_FILE)
-    plan = planned(file, overrides, workers, store, sweep=sweep)
+    plan = planned(file, (*overrides, "tracking.uri=null"), workers, store, sweep=sweep)  # nothing is tracked
     terminal = Terminal(json=as_json)
     drawn_by = secrets.randbelow(10**8) if seed is None else seed
     found = verify(kind_named(plan.kind), plan, settings or plan.settings(), terminal, sample=sample, seed=drawn_by)

@@ -12,7 +12,7 @@ from audits.statistics.judged import Judged
 from audits.statistics.paired import AUC, FPR, METRICS, PRECISION, TPR, Measured, difference, measured
 from audits.statistics.shared_targets import Same, same_values, shared_targets
 from orchestrator.compared.data import same_data
-from orchestrator.compared.matching import Match, fitting, left_out, matched
+from orchestrator.compared.matching import Match, few, fitting, left_out, matched
 from orchestrator.compared.names import numbered
 from orchestrator.compared.rows import DifferenceRow, PairRow
 from orchestrator.compared.sides import Said, Side
@@ -104,9 +104,7 @@ class Pair:
         """Return a metric of the other side and of the one, and whether the values that it is of are equal."""
         same = {TPR: self.same.hits, FPR: self.same.alarms}.get(metric, self.same.decisions)
         equal = self.same.scores if metric == AUC else decision in same
-        # The same values in another order of rows would differ by rounding errors.
-        other = self.one if equal else self.other
-        return measured(other.judged, metric, decision), measured(self.one.judged, metric, decision), equal
+        return measured(self.other.judged, metric, decision), measured(self.one.judged, metric, decision), equal
 
 
 def _alike(one: Said, other: Said, same_data: bool) -> Pair:
@@ -132,7 +130,8 @@ def rows_of(
         except BadInput:
             continue  # precision is 0/0 in one of them
         found = difference(value, own, shared, same_data, level)
-        low, high = (0.0, 0.0) if equal else (found.low, found.high)
+        if equal:  # in another order of rows they would differ by rounding errors
+            found = replace(found, a=found.b, low=0.0, high=0.0, p=1.0)
         yield DifferenceRow(
             first=first.label,
             second=second.label,
@@ -144,7 +143,7 @@ def rows_of(
             promised_fpr=float(decision) if NOMINAL.fullmatch(decision) else None,
             first_value=found.b,
             second_value=found.a,
-            difference=Estimate(found.value, low, high),
+            difference=Estimate(found.value, found.low, found.high),
             p=found.p,
             over=interval_over(one, other),
             identical=equal,
@@ -171,7 +170,7 @@ def void_left_out(first: Side, second: Side, pairs: Sequence[Pair]) -> list[str]
             verb = "it broke" if len(broken) == 1 else "they broke"
             more = " and precision" if any("" in each.judged.decisions for each in own if void(side, each)) else ""
             found.append(
-                f"In {side.label}, not compared with {other.label}: hit rates{more} of {', '.join(broken)}, void "
+                f"In {side.label}, not compared with {other.label}: hit rates{more} of {few(broken)}, void "
                 f"because {verb} a nominal false-positive rate."
             )
     return found

@@ -205,8 +205,14 @@ def left_out(side: Side, other: Side, names: Sequence[str]) -> list[str]:
     """Return the sentence on what of a side is not compared with another, none where all is."""
     if not names:
         return []
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return [f"In {side.label}, not compared with {other.label}: {', '.join(names[:MOST_NAMED])}{more}."]
+    return [f"In {side.label}, not compared with {other.label}: {few(names)}."]
+
+
+def few(names: Iterable[str]) -> str:
+    """Return the first of the names, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - MOST_NAMED} more" if len(every) > MOST_NAMED else ""
+    return ", ".join(every[:MOST_NAMED]) + more
 
 
 def _not_among(side: Side, used: Sequence[Said]) -> list[str]:

@@ -38,7 +38,6 @@ def before(plan: GivenPlan, jobs: Sequence[Job], device: str) -> list[str]:
     most = max(each.bytes for each in found.values()) / 2**30
     points = max(job.document["count"] for job in jobs if job.stage == "look")
     controls = sum(found[job.key].seconds for job, _ in tried_looks if job.key in found and job.kind == "controls")
-    diagonal = sum(each.diagonal for each in found.values())
     modes, checkpoints = plan.audit.modes, len(plan.target.checkpoints)
     saved = {
         f"fewer audit.points (now {points}; half of them take a half to a quarter of the time)": (
@@ -46,9 +45,7 @@ def before(plan: GivenPlan, jobs: Sequence[Job], device: str) -> list[str]:
         )
         / 2,
         "fewer audit.controls": controls,
-        f"audit.modes: [{modes[0]}]": (total - diagonal if modes[0] == "diagonal" else diagonal)
-        if len(modes) > 1
-        else 0.0,
+        f"audit.modes: [{modes[0]}]": total - sum(each.first for each in found.values()) if len(modes) > 1 else 0.0,
         "fewer checkpoints": total * (1 - 1 / checkpoints),
         "gradients of the last layers alone: a model function of your own that freezes the others "
         "(requires_grad_(False))": total * (1 - last_layer(plan)),

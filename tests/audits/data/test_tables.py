@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from audits.data.bounded import table_within
 from audits.data.catalogue import describe, load
 from audits.errors import BadInput
 
@@ -307,3 +309,13 @@ def test_a_label_that_may_be_either_of_two_columns_is_asked_for(tmp_path):
     pq.write_table(pa.table({"x": [0.0, 0.5], "y": [0.1, 0.2]}), tmp_path / "none.parquet")
     with pytest.raises(BadInput, match=r"no column is called .* holds whole numbers or names.*\?labels=COLUMN"):
         load(f"table:{tmp_path}/none.parquet")
+
+
+@pytest.mark.parametrize("shape", ["map", "struct of a map"])
+def test_a_column_of_maps_keeps_no_table_from_being_read(shape: str, tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.int64())
+    values = pa.array([[("a", 1)], [], [("b", 2), ("c", 3)]] * 10, kind)
+    column = values if shape == "map" else pa.StructArray.from_arrays([values], ["inner"])
+    table = pa.table({"words": ["x", "y", "z"] * 10, "notes": column})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert table_within(tmp_path / "t.parquet", "t.parquet").equals(table)

@@ -25,6 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("refused")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ORCH_STORE", str(place / "store"))
+        patch.setenv("ORCH_ALLOW_ADDRESSES", "127.0.0.1:9")  # what they are refused for is else
         without_work(patch)
         write_files(place)
         yield place

@@ -99,6 +99,7 @@ def test_alarms_are_identical_though_the_members_are_others(tmp_path: Path, caps
     folders = [run(tmp_path / name, "mia", each, contents="a") for name, each in (("a", whole), ("b", part))]
     result = compared(capsys, *folders)
     assert {row.metric: row.identical for row in result.table} == {"auc": False, "tpr": False, "fpr": True}
+    assert len({(row.shared_points, row.shared_targets) for row in result.table}) == 1, "points of both, in each row"
 
 
 def test_what_is_not_shared_makes_intervals_wider_and_is_said(

@@ -50,6 +50,13 @@ def test_more_points_and_less_memory_take_longer() -> None:
     assert taken(800, 2**20, ("ridge", "diagonal")).seconds > many.seconds
 
 
+@pytest.mark.parametrize("more", ["diagonal", "pinv"])
+def test_what_the_first_mode_takes_alone_is_what_it_takes_without_the_others(more: str) -> None:
+    alone, both = taken(800, 2**20), taken(800, 2**20, ("ridge", more))
+    assert both.first == pytest.approx(alone.seconds) == alone.first
+    assert both.seconds > both.first
+
+
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
@@ -71,7 +78,7 @@ def test_a_long_run_says_beforehand_what_it_takes_and_what_is_cheaper(
 
     def slow(model: nn.Module, x: torch.Tensor, y: torch.Tensor, points: int, *rest: Any, **more: Any) -> Outlook:
         asked.append(points)
-        return Outlook(600.0, 2**31, 200.0)
+        return Outlook(600.0, 2**31, 400.0)
 
     given_outlook.tried.cache_clear()
     monkeypatch.setattr(given_outlook, "outlook", slow)
@@ -83,7 +90,7 @@ def test_a_long_run_says_beforehand_what_it_takes_and_what_is_cheaper(
     probe = GivenProbe(plan, "cpu")
     assert [probe.seconds(job) for job in jobs if job.stage == "look"] == [600.0, 600.0]
     given_outlook.tried.cache_clear()
-    monkeypatch.setattr(given_outlook, "outlook", lambda *rest, **more: Outlook(1.0, 2**31))
+    monkeypatch.setattr(given_outlook, "outlook", lambda *rest, **more: Outlook(1.0, 2**31, 1.0))
     assert not given_outlook.before(plan, jobs, "cpu")
     given_outlook.tried.cache_clear()
 
@@ -95,7 +102,7 @@ def test_work_is_measured_by_the_processor_that_does_it(
     clocks = []
     given_outlook.tried.cache_clear()
     monkeypatch.setattr(
-        given_outlook, "outlook", lambda *rest, clock, **more: clocks.append(clock) or Outlook(1.0, 2**31)
+        given_outlook, "outlook", lambda *rest, clock, **more: clocks.append(clock) or Outlook(1.0, 2**31, 1.0)
     )
     changed = plan.changed({"compute.threads": threads})
     given_outlook.before(changed, open_design(changed).jobs(), "cpu")
@@ -169,7 +176,7 @@ def test_what_saves_most_is_named_first(
     layers: bool, diagonal: float, order: list[str], plan: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(given_outlook, "WIDE", 0.0)
-    monkeypatch.setattr(given_outlook, "outlook", lambda *rest, **more: Outlook(600.0, 2**31, 600.0 * diagonal))
+    monkeypatch.setattr(given_outlook, "outlook", lambda *rest, **more: Outlook(600.0, 2**31, 600.0 * (1 - diagonal)))
     given_outlook.tried.cache_clear()
     if not layers:
         monkeypatch.setattr(given_outlook, "last_layer", lambda _: 1.0)
