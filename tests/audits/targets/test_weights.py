@@ -129,19 +129,26 @@ def test_a_pickle_never_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_files_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, said in (
-        ("no.pt", "No such file"),
-        ("w.onnx", "is an ONNX graph"),
-        ("w.bin", "No such file"),
-        ("w", "No such file"),
-    ):
-        with pytest.raises(BadInput, match=said):
-            read_weights(str(tmp_path / name), small())
-    for name in ("w.pt", "w.safetensors"):
-        (tmp_path / name).write_bytes(b"no tensors at all")
-        with pytest.raises(BadInput, match=r"cannot be read as a file of torch\.save|cannot be read as safetensors"):
-            read_weights(str(tmp_path / name), small())
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("no.pt", None, "No such file"),
+        ("w.bin", None, "No such file"),
+        ("w", None, "No such file"),
+        ("w.pt", b"no tensors at all", r"cannot be read as a file of torch\.save"),
+        ("w.safetensors", b"no tensors at all", "cannot be read as safetensors"),
+    ],
+)
+def test_files_that_hold_no_weights_are_refused(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInput, match=said):
+        read_weights(str(tmp_path / name), small())
+
+
+def test_files_of_another_form_or_too_large_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadInput, match="is an ONNX graph"):
+        read_weights(str(tmp_path / "w.onnx"), small())
     torch.jit.script(small()).save(str(tmp_path / "script.pt"))
     with pytest.raises(BadInput, match="is a TorchScript program"):
         read_weights(str(tmp_path / "script.pt"), small())

@@ -1,4 +1,4 @@
-"""Data sets and weights that the suite knows to be refused, from the tables in which they stand, as plans name them."""
+"""Data sets that the suite knows to be refused, from the tables in which they stand, as plans name them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
-import torch
 
 from audits.data.cifar import CIFAR10
 from audits.data.shards import pack
@@ -30,7 +28,6 @@ from tests.audits.data import (
     test_tables,
     test_text_tables,
 )  # fmt: skip
-from tests.audits.targets import test_checkpoints, test_weights
 from tests.cases.refusals import Refused, rows
 from tests.cases.small_data_sets import small_dataset, write_idx_set
 from tests.orchestrator.toy.kind import KIND as TOY
@@ -206,57 +203,3 @@ def write_data_sets(folder: Path) -> None:
     (folder / "returning" / "returning.py").write_text(RETURNING)
     for number, (content, _) in enumerate(rows(test_text_tables.test_what_is_no_such_table_is_refused)):
         (folder / f"text-{number}.csv").write_bytes(content)
-
-
-NETS = """\
-from tests.audits.targets.test_weights import small
-def net(classes):
-    return small()
-"""
-"""The architecture whose weights the tables change."""
-FITTED = """\
-audit: {kind: gnq}
-data: {name: 'npz:three.npz'}
-model: {name: 'python:nets:net'}
-target: {weights: w.pt, members: all}
-"""
-
-
-def weights() -> Iterator[tuple[str, str, Callable[[], object]]]:
-    """Yield what is said of weights that are refused, the ending of their file, and what makes them."""
-    for make, said in test_weights.REFUSED.values():
-        yield said, ".pt", lambda make=make: make(test_weights.small())
-    for made, said in test_checkpoints.REFUSED.values():
-        yield said, ".pt", lambda made=made: {"model": test_checkpoints.state(), "more": made()}
-    for held, plain, averaged in test_checkpoints.TWO.values():
-        yield f"(?=.*#{re.escape(plain)})(?=.*#{re.escape(averaged)})", ".pt", lambda held=held: plain_tensors(held())
-    for what in ("weights", "safetensors"):
-        name = test_lfs_pointers.READERS[what][0]
-        yield "git lfs pull", Path(name).suffix, lambda: test_lfs_pointers.POINTER
-
-
-def plain_tensors(held: object) -> object:
-    """Return what is to be saved without gradients."""
-    return torch.utils._pytree.tree_map(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, held)
-
-
-def of_weights() -> Iterator[Refused]:
-    """Yield plans of weights that do not fit, or cannot be read."""
-    for number, (said, ending, _) in enumerate(weights()):
-        changes = ("model.name=python:nets:net", f"target.weights=w-{number}{ending}")
-        yield Refused("gnq", "plan.yaml", changes, said, "weights")
-
-
-def write_weights(folder: Path) -> None:
-    """Leave these weights, and the plan that they are of."""
-    folder.mkdir()
-    inputs = np.random.default_rng(0).normal(size=(20, 3)).astype("f4")
-    np.savez(folder / "three.npz", inputs=inputs, labels=np.arange(20) % 2)
-    (folder / "nets.py").write_text(NETS)
-    (folder / "plan.yaml").write_text(FITTED)
-    for number, (_, ending, make) in enumerate(weights()):
-        file, held = folder / f"w-{number}{ending}", make()
-        if isinstance(held, str):
-            file.write_text(held)
-        else:
-            torch.save(held, file)

@@ -25,7 +25,8 @@ from tests.cases.refusals import EVERY, Refused, rows, sets
 from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.apollo import test_given_targets, test_plan_forget_sets, test_plan_refusals, test_watched_plans
 from tests.orchestrator.cli import test_broken_plans
-from tests.orchestrator.cli.refused_data import of_data, of_weights, write_data_sets, write_weights
+from tests.orchestrator.cli.refused_data import of_data, write_data_sets
+from tests.orchestrator.cli.refused_weights import of_weights, write_weights
 from tests.orchestrator.engine.plan import test_files, test_teams
 from tests.orchestrator.engine.run import test_copies, test_tracking
 from tests.orchestrator.given import test_forms
