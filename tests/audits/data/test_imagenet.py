@@ -127,8 +127,14 @@ def test_a_damaged_image_is_named_when_it_is_asked_for(root: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_class_of_validation_only_is_refused(root: Path) -> None:
-    (root / "val" / "n09999999").mkdir()
+def write_another_class(root: Path) -> None:
+    """Write ImageNet with a class of validation only."""
+    (write_imagenet(root) / "val" / "n09999999").mkdir()
+
+
+def test_a_class_of_validation_only_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "ilsvrc"
+    write_another_class(root)
     with pytest.raises(BadInput, match="holds the class n09999999"):
         describe("imagenet", root)
 

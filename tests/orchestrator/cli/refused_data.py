@@ -52,6 +52,16 @@ def data_sets() -> Iterator[tuple[str, str, Write]]:
         yield name, "git lfs pull", in_file(test_lfs_pointers.READERS[what][0], test_lfs_pointers.POINTER.encode())
 
 
+def few_data_sets() -> Iterator[tuple[str, str, Write]]:
+    """Yield the same of data sets that are compared by one command alone."""
+    yield from planted_folders()
+    for name, said in rows(test_own_data.test_archives_that_cannot_be_read_are_refused_in_one_line):
+        yield name, said, test_own_data.archived
+    zipped = test_lfs_pointers.READERS["zipped idx"][0]
+    pointer = test_lfs_pointers.POINTER.encode()
+    yield "mnist", "git lfs pull", lambda place: (write_zipped(place) / zipped).write_bytes(pointer) and None
+
+
 POINTERS = {"a table": "table:t.parquet", "a folder of tables": "table:.", "arrays of points": "npz:a.npz"}
 """Pointers of Git LFS where a data set should be, by the names of their table."""
 RETURNING = """\
@@ -83,6 +93,16 @@ def image_folders() -> Iterator[tuple[str, str, Write]]:
         yield "folder:images", "more than 64 megapixels", lambda place, each=(name, content): write_pair(place, *each)
     pointer = test_lfs_pointers.POINTER.encode()
     yield "folder:images", r"1\.png.*git lfs pull", lambda place: write_pair(place, "1.png", pointer)
+
+
+def planted_folders() -> Iterator[tuple[str, str, Write]]:
+    """Yield folders that are refused for how they lie, or for one image."""
+    for (links,) in rows(test_class_folders.test_links_in_a_circle_are_refused):
+        yield "folder:root", "a circle", lambda place, links=links: test_class_folders.linked(place, links) and None
+    yield "folder:.", r"deep\.tif has more than 8 bits", test_class_folders.deep
+    yield "folder:.", "holds 1 class folder;", lambda place: test_class_folders.plant(place, "a/0.png") and None
+    yield "imagenet", "train/ and val/ each hold one folder", lambda place: (place / "train").mkdir()
+    yield "imagenet", "holds the class n09999999", test_imagenet.write_another_class
 
 
 def write_emptied(place: Path, empty: str) -> None:
@@ -141,6 +161,12 @@ def write_cifar(place: Path) -> None:
     test_cifar.write_pickles(CIFAR10, place)
 
 
+def write_zipped(place: Path) -> Path:
+    """Write a small MNIST in compressed files; return their folder."""
+    write_idx_set(place / "mnist", compress=True)
+    return place / "mnist"
+
+
 def write_mnist(place: Path) -> None:
     """Write a small MNIST."""
     write_idx_set(place / "mnist")
@@ -182,11 +208,18 @@ def of_data() -> Iterator[Refused]:
     plan, split = FEW
     for number, (name, said, _) in enumerate(data_sets()):
         yield Refused("toy", plan, (f"data.name={name}", f"data.root=set-{number}", split), said, "data")
+    for number, (name, said, _) in enumerate(few_data_sets()):
+        changes = (f"data.name={name}", f"data.root=few-{number}", split)
+        yield Refused("toy", plan, changes, said, "data", ("validate",))
     for name, said in rows(test_imdb.test_what_cannot_be_is_refused_in_one_line):
         yield Refused("toy", plan, (f"data.name={name}", "data.root=imdb", split), said, "data")
     for number, (_, said) in enumerate(rows(test_own_data.test_what_a_users_function_returns_is_checked)):
         name = f"data.name=python:returning:data{number}"
         yield Refused("toy", plan, (name, "data.root=returning", split), said, "data")
+    for name, said in rows(test_own_data.test_errors_of_a_users_module_are_one_line):
+        yield Refused("toy", plan, (f"data.name={name}", "data.root=returning", split), said, "data", ("validate",))
+    for changes in (("data.name=imdb:aclImdb?vocabulary=pointer.csv", "data.root=imdb"), ("data.groups=pointer.csv",)):
+        yield Refused("toy", plan, (*changes, split), "git lfs pull", "data", ("validate",))
     for number, (_, parts) in enumerate(rows(test_text_tables.test_what_is_no_such_table_is_refused)):
         said = "".join(f"(?=.*{re.escape(part)})" for part in parts)
         yield Refused("toy", plan, (f"data.groups=text-{number}.csv", split), said, "data")
@@ -194,12 +227,16 @@ def of_data() -> Iterator[Refused]:
 
 def write_data_sets(folder: Path) -> None:
     """Leave the files of these plans, each data set in a folder of its own."""
-    for number, (*_, write) in enumerate(data_sets()):
-        (folder / f"set-{number}").mkdir(parents=True)
-        write(folder / f"set-{number}")
+    for kind, sets in (("set", data_sets()), ("few", few_data_sets())):
+        for number, (*_, write) in enumerate(sets):
+            (folder / f"{kind}-{number}").mkdir(parents=True)
+            write(folder / f"{kind}-{number}")
     test_imdb.write_reviews(folder / "imdb")
     test_imdb.write_odd_lists(folder / "imdb")
     (folder / "returning").mkdir()
     (folder / "returning" / "returning.py").write_text(RETURNING)
+    (folder / "returning" / "own_points.py").write_text(test_own_data.OWN)
+    for place in (folder, folder / "imdb"):
+        (place / "pointer.csv").write_text(test_lfs_pointers.POINTER)
     for number, (content, _) in enumerate(rows(test_text_tables.test_what_is_no_such_table_is_refused)):
         (folder / f"text-{number}.csv").write_bytes(content)
