@@ -26,6 +26,7 @@ from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.apollo import test_given_targets, test_plan_forget_sets, test_plan_refusals, test_watched_plans
 from tests.orchestrator.cli import test_broken_plans
 from tests.orchestrator.cli.refused_data import of_data, write_data_sets
+from tests.orchestrator.cli.refused_points import of_points, write_points
 from tests.orchestrator.cli.refused_weights import of_weights, write_weights
 from tests.orchestrator.engine.plan import test_files, test_teams
 from tests.orchestrator.engine.run import test_copies, test_tracking
@@ -76,6 +77,7 @@ def refused() -> Iterator[Refused]:
     yield from of_files()
     yield from of_data()
     yield from of_weights()
+    yield from of_points()
 
 
 def of_apollo() -> Iterator[Refused]:
@@ -272,6 +274,7 @@ def write_files(folder: Path) -> None:
     write_targets(folder)
     write_data_sets(folder / "data")
     write_weights(folder / "weights")
+    write_points(folder / "points")
 
 
 def write_data(folder: Path) -> None:
