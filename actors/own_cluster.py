@@ -55,14 +55,10 @@ def own_cluster() -> str:
     strangers = [each for each in (*running, left) if each is not None and not is_own(each)]
     if strangers:
         first = strangers[0]
-        whose = (
-            f"is not surely yours: others may have written {first.doubt}"
-            if first.doubt
-            else f"belongs to {name_of(first.user)}"
-        )
+        doubt = f"may be anybody's: others may have written {first.doubt}" if first.doubt else ""
         raise BadInput(
-            f"auto: the Ray cluster at {first.address} {whose}, and what it returns is unpickled here; if you trust "
-            f"it, name it: {way(first.address)}"
+            f"auto: the Ray cluster at {first.address} {doubt or f'belongs to {name_of(first.user)}'}, and what it "
+            f"returns is unpickled here; if you trust it, name it: {way(first.address)}"
         )
     raise BadInput(f"auto: no Ray cluster of yours runs on this machine; start one (ray start), or {way('HOST:PORT')}")
 
