@@ -192,7 +192,24 @@ def kept_in(file: Path, experiment: str, tokens: Sequence[str]) -> Kept:
 
 
 def require_inert(database: sqlite3.Connection, file: Path) -> None:
-    """Raise BadInput for a database with triggers on the tables that tracking writes, or views in their place."""
+    """Raise BadInput for a database in which a write of tracking would change more than what is written.
+
+    That are triggers on the tables that tracking writes, views in their place, columns that are computed, and keys that
+    follow an update.
+    """
+    columns = database.execute(
+        "SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE m.type = 'table' AND c.hidden"
+    )
+    keys = database.execute(
+        'SELECT m.name, k."from", k."table" FROM sqlite_master m, pragma_foreign_key_list(m.name) k '
+        "WHERE m.type = 'table' AND k.on_update NOT IN ('NO ACTION', 'RESTRICT')"
+    )
+    for table, column, *other in (*columns, *keys):
+        if {str(name).lower() for name in (table, *other)} & {*WRITTEN}:
+            raise BadInput(
+                f"{file} changes column {column} of table {table} by itself, which MLflow's does not: it could lead "
+                "files elsewhere; track in another database"
+            )
     acting = database.execute("SELECT name, type, tbl_name FROM sqlite_master WHERE type IN ('trigger', 'view')")
     for name, kind, table in acting:
         if str(table).lower() in WRITTEN:

@@ -16,7 +16,7 @@ import pytest
 from audits.errors import BadInput
 from orchestrator.cli.main import main
 from orchestrator.engine.run.tracking_again import FINISHED_FILE
-from orchestrator.engine.run.tracking_places import Kept, file_of, foreign, leads_to, require_places
+from orchestrator.engine.run.tracking_places import Kept, file_of, foreign, kept_in, leads_to, require_places
 from orchestrator.engine.run.tracking_stopped import OPEN_FILE, tokens_in
 from orchestrator.engine.run.tracking_uri import check_uri
 
@@ -171,6 +171,26 @@ def test_a_database_that_acts_by_itself_is_refused(plan: str, capsys: pytest.Cap
             "CREATE TRIGGER lead AFTER INSERT ON metrics BEGIN UPDATE runs SET artifact_uri = 'file:///x'; END"
         )
     assert "trigger" in refused(audit(), capsys)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "status, artifact_uri AS (status)",
+        "status, artifact_uri REFERENCES places(uri) ON UPDATE CASCADE",
+        "status UNIQUE, artifact_uri); CREATE TABLE other (x REFERENCES runs(status) ON UPDATE SET NULL",
+    ],
+)
+def test_columns_that_change_by_themselves_are_refused(more: str) -> None:
+    tables = (
+        "CREATE TABLE experiments (experiment_id, name, artifact_location); CREATE TABLE tags (key, value, run_uuid);"
+    )
+    for file, runs in ((Path("plain.db"), "status, artifact_uri"), (Path("acting.db"), more)):
+        with closing(sqlite3.connect(file)) as database:
+            database.executescript(f"{tables} CREATE TABLE runs (run_uuid, experiment_id, {runs})")
+    assert kept_in(Path("plain.db"), "orch", ()) == Kept()
+    with pytest.raises(BadInput, match="by itself"):
+        kept_in(Path("acting.db"), "orch", ())
 
 
 @pytest.mark.parametrize(
