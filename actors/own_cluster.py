@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from audits.errors import BadInput
+from audits.owners import others_bits
 
 VARIABLE = "RAY_ADDRESS"
 FLAG = "--gcs-address="
@@ -25,10 +26,11 @@ LONGEST = 300
 
 
 class Found(NamedTuple):
-    """An address, and the user (uid) whose process or file names it."""
+    """An address, and the user (uid) whose process or file names it; ``doubt``: a file that others may have written."""
 
     address: str
     user: int
+    doubt: str = ""
 
 
 def own_cluster() -> str:
@@ -42,21 +44,28 @@ def own_cluster() -> str:
         return named
     running, left = list(raylets()), left_by_ray_start()
     own = sorted({each.address for each in running if each.user == os.geteuid()})
-    kept = left.address if left and left.user == os.geteuid() else ""
+    theirs = {each.address for each in running if each.user != os.geteuid()}.difference(own)
+    kept = left.address if left and is_own(left) and left.address not in theirs else ""
     if len(own) == 1:
         return own[0]
     if kept and (not own or kept in own):
         return kept
     if own:
         raise BadInput(f"auto: several Ray clusters of yours run here ({', '.join(own)}); name one: {way(own[0])}")
-    strangers = [each for each in (*running, left) if each is not None and each.user != os.geteuid()]
+    strangers = [each for each in (*running, left) if each is not None and not is_own(each)]
     if strangers:
         first = strangers[0]
+        doubt = f"may be anybody's: others may have written {first.doubt}" if first.doubt else ""
         raise BadInput(
-            f"auto: the Ray cluster at {first.address} belongs to {name_of(first.user)}, and what it returns is "
-            f"unpickled here; if you trust it, name it: {way(first.address)}"
+            f"auto: the Ray cluster at {first.address} {doubt or f'belongs to {name_of(first.user)}'}, and what it "
+            f"returns is unpickled here; if you trust it, name it: {way(first.address)}"
         )
     raise BadInput(f"auto: no Ray cluster of yours runs on this machine; start one (ray start), or {way('HOST:PORT')}")
+
+
+def is_own(found: Found) -> bool:
+    """Return whether an address is this user's word."""
+    return found.user == os.geteuid() and not found.doubt
 
 
 def way(address: str) -> str:
@@ -93,15 +102,16 @@ def raylets() -> Iterator[Found]:
 
 
 def left_by_ray_start() -> Found | None:
-    """Return what ``ray start`` has left in its file; one that others may have written is theirs."""
+    """Return what ``ray start`` has left in its file, with a doubt where others may have written it."""
     from ray._common.utils import get_ray_address_file
 
+    path = get_ray_address_file(None)
     try:
-        handle = os.open(get_ray_address_file(None), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
             about = os.fstat(handle)
             text = file.read(LONGEST).decode("ascii").strip() if stat.S_ISREG(about.st_mode) else ""
     except (OSError, ValueError):
         return None
-    whole = about.st_nlink == 1 and not about.st_mode & stat.S_IWOTH
-    return Found(text, about.st_uid if whole else -1) if ADDRESS.fullmatch(text) else None
+    doubtful = about.st_nlink != 1 or about.st_mode & others_bits(about, stat.S_IWGRP, stat.S_IWOTH)
+    return Found(text, about.st_uid, str(path) if doubtful else "") if ADDRESS.fullmatch(text) else None

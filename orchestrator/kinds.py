@@ -11,6 +11,7 @@ from audits.errors import BadInput, closest_first, did_you_mean
 from audits.own.entry_points import Offer, offers, refusals
 from audits.own.permission import require_permission
 from orchestrator.engine.data import data_of, on_this_machine
+from orchestrator.engine.given_files import answers_in
 from orchestrator.engine.kind import Design, Kind, load
 from orchestrator.engine.own_code import code_of, follow_edits
 from orchestrator.engine.plan import reach
@@ -22,6 +23,7 @@ from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.plan.wording import first_of
 from orchestrator.engine.run.search_checks import check_search, require_searcher, require_trials_alone
 from orchestrator.engine.run.target_parts import parts_of
+from orchestrator.engine.store.store import default_store_uri
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
@@ -93,6 +95,7 @@ def load_plan(
     if sweep is not None:
         require_kind_of(sweep, plan)
     own = [Path.cwd(), *([Path(source).parent] if source else [])]
+    own += [Path(kept) for kept in [answers_in(plan.compute.store or default_store_uri())] if kept]
     reach.require_permission(reach.leaving(reaches(plan, changes_of(sweep, plan) if sweep else ()), own))
     return plan
 

@@ -77,7 +77,7 @@ class Permission:
         unknown = [reach for reach in found if not self.is_allowed(reach)]
         if not unknown or not somebody_is_there() or any(MASK in reach.place for reach in unknown):
             return unknown
-        question = f"the plan names addresses: {'; '.join(map(str, unknown))}; go on?"
+        question = f"{'; '.join(map(str, unknown))}; go on?"
         if not click.confirm(visible(question), err=True):
             return unknown
         self.places.update((reach.credential, reach.place) for reach in unknown)

@@ -58,13 +58,21 @@ def record_of(plan: BasePlan, served: Served) -> str:
     if served.record is not None:
         return str(Path(served.record).expanduser().absolute())
     store = plan.compute.store or default_store_uri()
-    parts = urlsplit(store) if "://" in store else None
-    if plan.compute.address or (parts and parts.scheme != "file"):
+    kept = answers_in(store)
+    if plan.compute.address or kept is None:
         where = f"at {plan.compute.address}" if plan.compute.address else f"beside the store {store}"
         raise BadInput(
             f"target.served.record is missing: answers are recorded in a folder, and none is known {where}; name one "
             "that all workers share"
         )
+    return kept
+
+
+def answers_in(store: str) -> str | None:
+    """Return the folder in which a store on this machine keeps answers of served models; None for other stores."""
+    parts = urlsplit(store) if "://" in store else None
+    if parts and parts.scheme != "file":
+        return None
     return os.path.join(os.path.abspath(os.path.expanduser(unquote(parts.path) if parts else store)), ANSWERS)
 
 

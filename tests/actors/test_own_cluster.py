@@ -14,6 +14,7 @@ from ray._private.services import psutil
 from actors.cluster import connect
 from actors.jobs import Workers
 from actors.own_cluster import left_by_ray_start, own_cluster, raylets
+from audits import owners
 from audits.errors import BadInput
 
 ME = os.geteuid()
@@ -83,6 +84,12 @@ def test_the_cluster_of_another_user_is_no_cluster_of_ones_own(
         own_cluster()
     running(Process("10.0.0.1:6379"), Process("127.0.0.1:9", OTHER))
     assert own_cluster() == "10.0.0.1:6379"
+    left("127.0.0.1:9")
+    running(Process("127.0.0.1:9", OTHER))
+    with pytest.raises(BadInput, match="belongs to"):
+        own_cluster()  # a file of one's own that is older than the other's cluster
+    running(Process("10.0.0.1:1"), Process("127.0.0.1:9"), Process("127.0.0.1:9", OTHER))
+    assert own_cluster() == "127.0.0.1:9", "another user's machine in a cluster of one's own"
 
 
 def test_ones_own_cluster_is_found_by_name_process_or_file(
@@ -110,16 +117,20 @@ def test_a_process_that_runs_as_two_users_is_the_others(running: Callable[..., N
 
 @pytest.mark.timeout(60)
 def test_a_file_that_others_may_have_written_is_not_ones_own(
-    running: Callable[..., None], left: Callable[..., Path]
+    running: Callable[..., None], left: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = left("10.0.0.1:1")
     assert own_cluster() == "10.0.0.1:1"
-    file.chmod(0o666)
-    with pytest.raises(BadInput, match="belongs to"):
-        own_cluster()
+    for group, mode in ((-1, 0o666), (-1, 0o660), (file.stat().st_gid, 0o606)):
+        monkeypatch.setattr(owners, "own_group", lambda group=group: group)
+        file.chmod(mode)
+        with pytest.raises(BadInput, match=f"others may have written {file}"):
+            own_cluster()
+    file.chmod(0o660)
+    assert own_cluster() == "10.0.0.1:1", "a group of one's own"
     file.chmod(0o600)
     file.with_name("second").hardlink_to(file)
-    with pytest.raises(BadInput, match="belongs to"):
+    with pytest.raises(BadInput, match="others may have written"):
         own_cluster()
     for content in ("http://author.example/x", "10.0.0.1", "", "x" * 400):
         file.write_text(content)

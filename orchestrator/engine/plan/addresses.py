@@ -21,6 +21,11 @@ def no_file(text: str) -> None:
     """Return that a text leads to no file that is written."""
 
 
+def folder_at(text: str) -> Path:
+    """Return the folder that a text names, ~ being that of the user."""
+    return Path(text).expanduser()
+
+
 @dataclass(frozen=True)
 class Address:
     """Annotates a field of a plan whose text may be opened as an address, of one of ``schemes`` if there are any.
@@ -40,7 +45,7 @@ class Address:
         """Return where the text of ``field`` leads, None if nowhere; ``section`` holds the fields beside it."""
         address = (text if ":" in text else "") if self.bare else remote(text)
         if not address and (file := self.writes(text)) is not None:
-            return Reach(field, text, file.expanduser().resolve().as_uri(), file=file.expanduser().resolve())
+            return Reach(field, text, file.resolve().as_uri(), file=file.resolve())
         if not address or (self.schemes and kind_of(address) not in self.schemes):
             return None
         place = address.lower() if self.bare else place_of(address)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from orchestrator.engine.plan.addresses import Address
+from orchestrator.engine.plan.addresses import Address, folder_at
 from orchestrator.engine.plan.sections import Positive, Section
 
 Gives = Literal["labels", "probabilities", "log_probabilities", "logits"]
@@ -71,7 +70,7 @@ class Served(Section):
     """Limit of inputs, null for none."""
     patience: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
     """Seconds with a silent server before the run ends."""
-    record: Annotated[Text | None, Address(writes=Path)] = None
+    record: Annotated[Text | None, Address(writes=folder_at)] = None
 
     @property
     def about_asking(self) -> list[str]:

@@ -145,7 +145,8 @@ class Run:
         self.kind, self.name, self.out, self.terminal = kind, name, out, terminal
         self.rebuild, self.pictures, self.aggregate_only = rebuild, pictures and not aggregate_only, aggregate_only
         check_published(kind, plan)
-        require_places(plan.tracking.uri, plan.tracking.experiment, out)
+        if moved := require_places(plan.tracking.uri, plan.tracking.experiment, out):
+            terminal.line(moved)
         plan = with_digests(plan)
         self.store = Store(plan.compute.store or default_store_uri())
         self.stored = StoredWork(kind, self.store, terminal)

@@ -24,7 +24,7 @@ from orchestrator.engine.run.tracking_again import finished_before, keep_finishe
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_models import ToLog, log_models
 from orchestrator.engine.run.tracking_names import NOTE, allowed_name, effective, flatten, plan_hash
-from orchestrator.engine.run.tracking_places import Kept, file_of, own_place, require_allowed
+from orchestrator.engine.run.tracking_places import Kept, experiment_in, file_of, own_place, require_allowed
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_stopped import (
     OF,
@@ -72,6 +72,7 @@ def log_result(
     Raises BadInput for an unusable URI, TrackingFailed when MLflow cannot be reached or refuses something.
     """
     where = resolve_uri(uri, out)
+    experiment = experiment_in(uri, where, experiment, out)
     with reached(where, f"{out} is complete"):
         run = open_run(subject_of(kind, result), out, where, experiment, result, named=uri)
         try:
@@ -240,6 +241,7 @@ def open_run(
 
     if (file := file_of(uri)) is not None:
         make_folder(file.parent)
+    experiment = experiment_in(named, uri, experiment, out)
     client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)
     location = str(client.get_experiment(identity).artifact_location)

@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
@@ -55,15 +56,44 @@ def own_place(where: str, out: Path) -> Path | None:
     return (out if file is None else file.parent).resolve() / ARTIFACTS
 
 
-def require_places(named: str | None, experiment: str, out: Path) -> None:
+def require_places(named: str | None, experiment: str, out: Path) -> str:
     """Raise BadInput before any work, unless a run in ``out`` that is tracked at ``named`` may write where it would.
 
-    ``named``: the plan's ``tracking.uri``. Nothing is changed, and MLflow is not imported.
+    ``named``: the plan's ``tracking.uri``. Nothing is changed, and MLflow is not imported. Returns what is to be told
+    of a folder that was moved (``experiment_in``), "" of others.
     """
     where = resolve_uri(named, out)
     file = file_of(where)
-    if file is not None and file.is_file() and not is_named_by_environment(named):
-        require_allowed(named, where, experiment, out, kept_in(file, experiment, tokens_in(out)))
+    if file is None or not file.is_file() or is_named_by_environment(named):
+        return ""
+    chosen = experiment_in(named, where, experiment, out)
+    require_allowed(named, where, chosen, out, kept_in(file, chosen, tokens_in(out)))
+    if chosen == experiment:
+        return ""
+    return (
+        f"{out} has been moved since experiment {experiment!r} in its {file.name} was made: MLflow keeps the files of "
+        f"that one in the former place; this run is tracked in experiment {chosen!r}"
+    )
+
+
+def experiment_in(named: str | None, where: str, experiment: str, out: Path) -> str:
+    """Return the experiment of a run in ``out``: ``experiment``, or in a folder that was moved another beside it.
+
+    MLflow writes an absolute place down for an experiment. In the database that orch makes in ``out`` itself, that of
+    another folder's ``mlartifacts`` is where ``out`` was, and nothing is written there: ``orch-2``, ``orch-3``, … stand
+    for ``orch`` then, the first that is new or has its place in ``out``.
+    """
+    file = file_of(where)
+    if named or file is None or not file.is_file() or is_named_by_environment(named):
+        return experiment
+    own = own_place(where, out)
+    names = chain([experiment], (f"{experiment}-{number}" for number in count(2)))
+    return next(name for name in names if not is_former(folder_of(kept_in(file, name, ()).location), own))
+
+
+def is_former(folder: Path | None, own: Path | None) -> bool:
+    """Return whether a folder is one that orch makes for the files of MLflow, but in another place than its ``own``."""
+    return folder is not None and folder.name == ARTIFACTS and folder != own
 
 
 def is_named_by_environment(named: str | None) -> bool:
@@ -103,11 +133,17 @@ def foreign(kept: Kept, own: Sequence[Path]) -> Iterator[str]:
 
 
 def folder_of(uri: str) -> Path | None:
-    """Return the folder of this machine that an address names, without links above it; None if it names none."""
-    parts = urlsplit(uri)
-    if parts.scheme not in ("", "file") or parts.netloc or parts.query or parts.fragment or not parts.path:
+    """Return the folder of this machine that an address names, without links above it; None if it names none.
+
+    Only as orch writes it, ``Path.as_uri()``, or as a plain absolute path: others are read in more than one way.
+    """
+    path = Path(unquote(uri.removeprefix("file://")) if uri.startswith("file:///") else uri)
+    if (
+        "\0" in str(path)
+        or not path.is_absolute()
+        or uri not in (path.as_uri(), *([str(path)] if "%" not in uri else []))
+    ):
         return None
-    path = Path(unquote(parts.path) if parts.scheme else uri)
     return path.parent.resolve() / path.name if path.name != ".." else path.resolve()
 
 
@@ -156,7 +192,24 @@ def kept_in(file: Path, experiment: str, tokens: Sequence[str]) -> Kept:
 
 
 def require_inert(database: sqlite3.Connection, file: Path) -> None:
-    """Raise BadInput for a database with triggers on the tables that tracking writes, or views in their place."""
+    """Raise BadInput for a database in which a write of tracking would change more than what is written.
+
+    That are triggers on the tables that tracking writes, views in their place, columns that are computed, and keys that
+    follow an update.
+    """
+    columns = database.execute(
+        "SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE m.type = 'table' AND c.hidden"
+    )
+    keys = database.execute(
+        'SELECT m.name, k."from", k."table" FROM sqlite_master m, pragma_foreign_key_list(m.name) k '
+        "WHERE m.type = 'table' AND k.on_update NOT IN ('NO ACTION', 'RESTRICT')"
+    )
+    for table, column, *other in (*columns, *keys):
+        if {str(name).lower() for name in (table, *other)} & {*WRITTEN}:
+            raise BadInput(
+                f"{file} changes column {column} of table {table} by itself, which MLflow's does not: it could lead "
+                "files elsewhere; track in another database"
+            )
     acting = database.execute("SELECT name, type, tbl_name FROM sqlite_master WHERE type IN ('trigger', 'view')")
     for name, kind, table in acting:
         if str(table).lower() in WRITTEN:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from audits.addresses import database_file
 from audits.credentials import mask, reveal
 from audits.errors import BadInput, did_you_mean
 from orchestrator.engine.run.output_folder import DATABASE
@@ -55,9 +56,10 @@ def check_uri(uri: str, name: str = FIELD) -> None:
             raise BadInput(
                 f"{given} has no three slashes; write sqlite:///folder/file.db, or sqlite:////absolute/file.db"
             )
-        if parts.path.startswith("/file:"):
+        file, options = database_file(reveal(uri)) or Path(), reveal(uri).partition("?")[2]
+        if str(file).startswith("file:") or "uri" in dict(parse_qsl(options, keep_blank_values=True)):
             raise BadInput(f"{given} is an address within an address; write sqlite:////absolute/file.db")
-        _check_sqlite(given, Path(parts.path.removeprefix("/")))
+        _check_sqlite(given, file)
 
 
 def _file_store(given: str, folder: Path, name: str) -> BadInput:

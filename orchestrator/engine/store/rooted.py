@@ -6,15 +6,14 @@ can be changed by others, is refused (as git refuses repositories of others, ``s
 
 from __future__ import annotations
 
-import grp
 import os
 import pwd
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 
+from audits.owners import others_bits
 from audits.writing import make_folder
 from orchestrator.engine.store.faults import StoreRefused
 from orchestrator.engine.store.paths import leads_out, require_inside
@@ -148,22 +147,6 @@ class Rooted:
 def others_can_enter(found: os.stat_result) -> bool:
     """Say whether another user than the owner of a folder can reach what lies in it."""
     return bool(found.st_mode & others_bits(found, stat.S_IXGRP, stat.S_IXOTH))
-
-
-def others_bits(found: os.stat_result, of_group: int, of_all: int) -> int:
-    """Return which bits of a mode speak of others than this user: not those of the group that is its own."""
-    return of_all if found.st_gid == own_group() else of_group | of_all
-
-
-@cache
-def own_group() -> int:
-    """Return the group that has this user's name and no other members, as many systems make one; -1 for none."""
-    try:
-        user = pwd.getpwuid(os.geteuid())
-        group = grp.getgrgid(user.pw_gid)
-    except KeyError:
-        return -1
-    return user.pw_gid if group.gr_name == user.pw_name and not {*group.gr_mem} - {user.pw_name} else -1
 
 
 def user_name(uid: int) -> str:

@@ -19,7 +19,10 @@ from orchestrator.cli.main import main
 from orchestrator.cli.permission import Permission, read_allowance
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import read_command
+from orchestrator.engine.plan.addresses import reached
 from orchestrator.engine.plan.reach import Reach, quoted
+from orchestrator.engine.plan.sections import Tracking
+from orchestrator.engine.plan.served import Served
 
 TARGET = "audit: {kind: mia, attacks: [loss], judge: loss, fpr: [0.1]}\ndata: {name: digits}\nsplit: {test: 200}\n"
 SERVED = (
@@ -237,7 +240,19 @@ def test_a_plan_writes_beside_itself_and_where_one_works_and_elsewhere_not_unask
     Path(file).write_text(f"{TARGET}target: {{weights: 'http://h:1/x', members: even, served: {served}}}\n")
     allowed = ["--set", "target.weights=http://h:1/x", "--set", "target.served.plain=true"]
     assert f"target.served.record writes {other}/r" in refused(["validate", file, *allowed], capsys)
+    Path(file).write_text(Path(file).read_text().replace("other/r", "other/answers"))
+    assert main(["validate", file, *allowed, "--set", f"compute.store={tmp_path}/other"]) == 0, "as finished runs say"
+    monkeypatch.setenv("ORCH_STORE", str(tmp_path / "other"))
+    assert main(["validate", file, *allowed]) == 0
     assert not list((tmp_path / "other").iterdir())
+
+
+def test_a_home_is_where_what_opens_a_file_takes_it_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tracked,) = reached(Tracking, {"uri": "sqlite:///~/x.db"}, "tracking.")
+    (kept,) = reached(Served, {"record": "~/answers"}, "target.served.")
+    assert tracked.file == tmp_path.resolve() / "~" / "x.db", "SQLite knows no home"
+    assert kept.file == tmp_path.resolve() / "home" / "answers"
 
 
 def test_an_address_behind_a_mask_cannot_be_allowed(capsys: pytest.CaptureFixture[str]) -> None:

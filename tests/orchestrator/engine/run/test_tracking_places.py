@@ -16,7 +16,7 @@ import pytest
 from audits.errors import BadInput
 from orchestrator.cli.main import main
 from orchestrator.engine.run.tracking_again import FINISHED_FILE
-from orchestrator.engine.run.tracking_places import Kept, file_of, foreign, leads_to, require_places
+from orchestrator.engine.run.tracking_places import Kept, file_of, foreign, kept_in, leads_to, require_places
 from orchestrator.engine.run.tracking_stopped import OPEN_FILE, tokens_in
 from orchestrator.engine.run.tracking_uri import check_uri
 
@@ -150,6 +150,20 @@ def test_a_stopped_run_does_not_go_on_in_a_place_of_its_own(plan: str, capsys: p
     assert "elsewhere" in refused(audit(), capsys)
 
 
+def test_a_folder_that_was_moved_is_tracked_where_it_is_now(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    prepared(Path("out/mlflow.db"), Path("former/mlartifacts").absolute().as_uri())
+    capsys.readouterr()
+    assert main([word for word in audit() if word != "--quiet"]) == 0
+    assert "'orch-2'" in capsys.readouterr().out and not Path("former").exists()
+    assert "'orch-2'" in require_places(None, "orch", Path("out")), "and no third one"
+    with closing(sqlite3.connect("out/mlflow.db")) as database:
+        ((location, runs),) = database.execute(
+            "SELECT artifact_location, COUNT(run_uuid) FROM experiments JOIN runs USING (experiment_id) "
+            "WHERE name = 'orch-2' GROUP BY experiment_id"
+        )
+    assert location == Path("out/mlartifacts").absolute().as_uri() and runs > 1
+
+
 def test_a_database_that_acts_by_itself_is_refused(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
     prepared(Path("out/mlflow.db"), Path("out/mlartifacts").absolute().as_uri())
     with closing(sqlite3.connect("out/mlflow.db")) as database, database:
@@ -157,6 +171,26 @@ def test_a_database_that_acts_by_itself_is_refused(plan: str, capsys: pytest.Cap
             "CREATE TRIGGER lead AFTER INSERT ON metrics BEGIN UPDATE runs SET artifact_uri = 'file:///x'; END"
         )
     assert "trigger" in refused(audit(), capsys)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "status, artifact_uri AS (status)",
+        "status, artifact_uri REFERENCES places(uri) ON UPDATE CASCADE",
+        "status UNIQUE, artifact_uri); CREATE TABLE other (x REFERENCES runs(status) ON UPDATE SET NULL",
+    ],
+)
+def test_columns_that_change_by_themselves_are_refused(more: str) -> None:
+    tables = (
+        "CREATE TABLE experiments (experiment_id, name, artifact_location); CREATE TABLE tags (key, value, run_uuid);"
+    )
+    for file, runs in ((Path("plain.db"), "status, artifact_uri"), (Path("acting.db"), more)):
+        with closing(sqlite3.connect(file)) as database:
+            database.executescript(f"{tables} CREATE TABLE runs (run_uuid, experiment_id, {runs})")
+    assert kept_in(Path("plain.db"), "orch", ()) == Kept()
+    with pytest.raises(BadInput, match="by itself"):
+        kept_in(Path("acting.db"), "orch", ())
 
 
 @pytest.mark.parametrize(
@@ -199,6 +233,10 @@ def test_places_of_runs_are_those_below_the_experiments() -> None:
         (run, ""),
     ):
         assert list(foreign(Kept(location, ((identity, uri),)), own)) == [uri], uri
+    for doubtful in ("FILE://{}", "fi\tle://{}", " file://{}", "file:{}", "{}/", "file://{}\n"):
+        assert list(foreign(Kept(doubtful.format(own[0])), own)), doubtful
+    encoded = Path("/out/p%2f..%2fx/mlartifacts")
+    assert list(foreign(Kept(str(encoded)), [encoded])) and not list(foreign(Kept(encoded.as_uri()), [encoded]))
     for elsewhere in ("mlflow-artifacts:/x", "http://host/x", "file://host/out/mlartifacts", "/out", "dbfs:/x"):
         assert list(foreign(Kept(elsewhere), own)) == [elsewhere]
     assert leads_to("mlflow-artifacts://host/x")[1] == leads_to("https://host/x")[1] == "mlflow-login"
@@ -215,11 +253,19 @@ def test_the_file_of_a_database_is_the_one_that_is_opened() -> None:
         "sqlite:////100% /b",
     ):
         assert str(file_of(uri)) == make_url(uri).database, uri
-    with pytest.raises(BadInput, match="within an address"):
-        check_uri("sqlite:///file:/a.db?uri=true")
+    for uri in (
+        "sqlite:///file:/a.db?uri=true",
+        "sqlite:///%66ile:/tmp/a.db",
+        "sqlite:///file%3A/tmp/a.db",
+        "sqlite:////tmp/a.db?timeout=1&%75ri=true",
+        "sqlite:////tmp/a.db#x?uri=1",
+    ):
+        with pytest.raises(BadInput, match="within an address"):
+            check_uri(uri)
     os.mkfifo("pipe.db")
-    with pytest.raises(BadInput, match="pipe"):
-        check_uri("sqlite:///pipe.db")
+    for uri in ("sqlite:///pipe.db", "sqlite:///pip%65.db"):
+        with pytest.raises(BadInput, match="pipe"):
+            check_uri(uri)
 
 
 @pytest.mark.timeout(60)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from audits import owners
 from audits.errors import BadInput
 from orchestrator.cli.main import BAD_INPUT, DONE, main
 from orchestrator.engine.jobs.keys import artefact_key
@@ -112,20 +113,20 @@ def test_the_users_own_group_is_nobody_else(store: Store, monkeypatch: pytest.Mo
     """As on systems where each user has a group of the same name, and files are made with umask 002."""
     mine = os.stat(store.uri).st_gid
     os.chmod(store.uri, 0o775)
-    monkeypatch.setattr(rooted, "own_group", lambda: mine)
+    monkeypatch.setattr(owners, "own_group", lambda: mine)
     assert store.get("score", KEY).files
-    monkeypatch.setattr(rooted, "own_group", lambda: -1)
+    monkeypatch.setattr(owners, "own_group", lambda: -1)
     refused(lambda: store.get("score", KEY))
 
 
 def test_a_group_with_other_members_is_not_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    user = rooted.pwd.getpwuid(os.geteuid())
+    user = owners.pwd.getpwuid(os.geteuid())
     for members, name, expected in (([], user.pw_name, user.pw_gid), (["eve"], user.pw_name, -1), ([], "staff", -1)):
         entry = grp.struct_group((name, "x", user.pw_gid, members))
-        monkeypatch.setattr(rooted.grp, "getgrgid", lambda gid, entry=entry: entry)
-        rooted.own_group.cache_clear()
-        assert rooted.own_group() == expected
-    rooted.own_group.cache_clear()
+        monkeypatch.setattr(owners.grp, "getgrgid", lambda gid, entry=entry: entry)
+        owners.own_group.cache_clear()
+        assert owners.own_group() == expected
+    owners.own_group.cache_clear()
 
 
 def test_what_the_ordinary_user_has_is_never_refused(tmp_path: Path) -> None:
