@@ -13,9 +13,9 @@ import pytest
 
 from tests.cases import collected
 
-LIMIT = 0.6
-"""CPU seconds of the module's own statements. More than .3 on a quiet machine is too much; on one whose processors and
-caches are shared by many the same work costs up to twice as many."""
+LIMIT = 1.5
+"""CPU seconds of the module's own statements. More than .3 on a quiet machine is too much; on a busy one a module that
+does nothing has been charged with .6, such as what the collector of garbage did meanwhile."""
 
 
 def test_importing_a_test_module_does_no_work() -> None:
