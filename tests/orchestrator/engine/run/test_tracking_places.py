@@ -150,6 +150,7 @@ def test_a_stopped_run_does_not_go_on_in_a_place_of_its_own(plan: str, capsys: p
     assert "elsewhere" in refused(audit(), capsys)
 
 
+@pytest.mark.timeout(120)
 def test_a_folder_that_was_moved_is_tracked_where_it_is_now(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
     prepared(Path("out/mlflow.db"), Path("former/mlartifacts").absolute().as_uri())
     capsys.readouterr()
