@@ -1,6 +1,6 @@
 # make demo    one audit under four settings, on the embedded data; the report is in demo-out/
 # make test    what CI runs: lint, types, import contracts, all tests
-# make quick   the tests nearest to what has changed since main, and lint: under two minutes
+# make quick   the tests nearest to what has changed since main, and lint: about two minutes
 # make long    the tests that `make test` leaves out, but those of a GPU: one after another, some hours
 # make gpu     all that is to be measured on a GPU, in about ten minutes; the record is in gpu.json
 # make lint    all of it but the tests
