@@ -22,6 +22,7 @@ CANNOT_CHANGE_A_RESULT = (
     "audits.own.import_path",
     "audits.own.permission",
     "audits.own.sources",
+    "audits.owners",
     "audits.registry",
     "audits.writing",
     "orchestrator.engine.kind",
