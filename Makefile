@@ -1,6 +1,7 @@
 # make demo    one audit under four settings, on the embedded data; the report is in demo-out/
 # make test    what CI runs: lint, types, import contracts, all tests
 # make quick   the tests nearest to what has changed since main, and lint: about two minutes
+# make golden  bring the sentences that tests hold up to date with what orch says now; read the diff
 # make long    the tests that `make test` leaves out, but those of a GPU: one after another, some hours
 # make gpu     all that is to be measured on a GPU, in about ten minutes; the record is in gpu.json
 # make lint    all of it but the tests
@@ -30,7 +31,7 @@ define NEWLINE
 
 endef
 
-.PHONY: demo test quick long gpu lint docs install clean
+.PHONY: demo test quick golden long gpu lint docs install clean
 .DELETE_ON_ERROR:
 .SILENT: lint
 
@@ -49,6 +50,9 @@ test: $(STAMP)
 
 quick: $(STAMP)
 	@files=$$($(BIN)/python .ci/touched.py) || exit 1; test -n "$$files" || exit 0; $(CHECKED)
+
+golden: $(STAMP)
+	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python .ci/golden.py
 
 long: $(STAMP)
 	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -m "long and not gpu"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import sqlite3
+import sys
+import tempfile
 
 # Read when torch and Ray are first imported, so set before any test module is.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -30,6 +32,7 @@ from sqlalchemy import Engine, event
 from actors.cluster import connect
 from actors.jobs import Workers
 from audits import credentials
+from audits.own import sources
 from orchestrator.engine.run import output_folder
 from tests.cases.agreeing import at_odds
 from tests.cases.schemas import misfits
@@ -140,6 +143,16 @@ def secrets_of_a_test_are_its_own() -> Iterator[None]:
         patch.setattr(credentials, "_secrets", set(credentials._secrets))
         patch.setattr(credentials, "_real", dict(credentials._real))
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules_of_a_test_are_its_own() -> Iterator[None]:
+    """Forget the modules that the tests of a file wrote and imported: another file may have one of that name."""
+    before = {*sys.modules}
+    yield
+    for name in {*sys.modules} - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(tempfile.gettempdir()):
+            sources.forget(name)
 
 
 @pytest.fixture(scope="session", autouse=True)

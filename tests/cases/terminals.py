@@ -63,7 +63,7 @@ class Screen:
     def end(self) -> int:
         """Read until the program ends and return its exit code."""
         self.read()
-        code = self.process.wait(60)
+        code = self.process.wait(600)
         os.close(self.master)
         return code
 

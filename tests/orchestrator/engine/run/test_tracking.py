@@ -155,7 +155,7 @@ def stop_group(server):
     """End the server with its workers (they share its process group)."""
     os.killpg(server.pid, signal.SIGTERM)
     try:
-        server.wait(timeout=20)
+        server.wait(timeout=600)
     except subprocess.TimeoutExpired:
         os.killpg(server.pid, signal.SIGKILL)
         server.wait()

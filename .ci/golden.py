@@ -1,0 +1,133 @@
+"""Bring the sentences that tests hold up to date with what orch says now; the change is read in the diff.
+
+    python .ci/golden.py                 tests that quote a sentence changed since main, and those that failed last
+    python .ci/golden.py tests/docs ...  these tests
+
+First the texts in tests/golden/texts are written anew, then each test that compares another sentence with what it heard
+gets the present one in place of it, until nothing more can be renewed. Only strings are changed, and only where most of
+their words are still said: that a sentence is gone, or that a number is another, stays a failure. The exit status is 1
+if tests fail at the end.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from imports import PACKAGES, ROOT
+from quotes import renewed
+from touched import changed, git
+
+TEXTS = "tests/orchestrator/test_golden_texts.py"
+ROUNDS = 8
+"""A test shows one difference at a time."""
+GRAM = 3
+"""Words in a row by which a quotation is found."""
+FAILED = ".pytest_cache/v/cache/lastfailed"
+
+
+def strings(text: str) -> set[str]:
+    """Return the strings in a Python source, in pieces where values stand between, without escapes of patterns."""
+    found = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+    return {value.replace("\\", "") for value in found if isinstance(value, str)}
+
+
+def grams(pieces: Iterable[str]) -> set[tuple[str, ...]]:
+    """Return all runs of three words in ``pieces``; of shorter ones all their words."""
+    found = set()
+    for piece in pieces:
+        words = tuple(piece.split())
+        found |= {words[at : at + GRAM] for at in range(max(1, len(words) - GRAM + 1))}
+    return found - {()}
+
+
+def edits(root: Path) -> list[tuple[str, str]]:
+    """Return the strings of modules, and lines of templates, that were otherwise on main, each with what is there now.
+
+    It is "" where nothing is like it.
+    """
+    base = (git(root, "merge-base", "HEAD", "origin/main") or git(root, "merge-base", "HEAD", "main") or ["HEAD"])[0]
+    found = []
+    for name in changed(root):
+        if name.partition("/")[0] in PACKAGES:
+            was = "\n".join(git(root, "show", f"{base}:{name}"))
+            now = (root / name).read_text("utf-8") if (root / name).exists() else ""
+            of = strings if name.endswith(".py") else lambda text: {*text.splitlines()}
+            old, new = sorted(of(was) - of(now)), sorted(of(now) - of(was))
+            found += [(each, next(iter(get_close_matches(each, new, 1, 0.3)), "")) for each in old]
+    return found
+
+
+def tests_that_quote(root: Path) -> list[str]:
+    """Return the test files that hold words which are gone, and those in which a test failed last."""
+    pairs = edits(root)
+    wanted = grams(was for was, _ in pairs) - grams(now for _, now in pairs)
+    failed = json.loads((root / FAILED).read_text()) if (root / FAILED).exists() else {}
+    found = {file for test in failed if (root / (file := test.partition("::")[0])).exists()}
+    for file in (root / "tests").rglob("*.py"):
+        if wanted & grams(strings(file.read_text("utf-8"))):
+            found |= {str(file.relative_to(root))} if file.name.startswith("test_") else importers(root, file)
+    return sorted(found - {TEXTS})
+
+
+def importers(root: Path, helper: Path) -> set[str]:
+    """Return the test files that import a module of tests directly."""
+    name = ".".join(helper.relative_to(root).with_suffix("").parts)
+    return {str(file.relative_to(root)) for file in (root / "tests").rglob("test_*.py") if name in file.read_text()}
+
+
+def run(root: Path, tests: Iterable[str], *options: str, **environment: str) -> tuple[bool, list[dict[str, str]]]:
+    """Run ``tests``; return whether all passed, and every difference of sentences that was found."""
+    with tempfile.TemporaryDirectory() as folder:
+        heard = Path(folder) / "heard"
+        heard.touch()
+        words = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=line", "-p", "hearing", *options, *tests]
+        paths = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
+        done = subprocess.run(
+            words, cwd=root, env={**os.environ, **environment, "ORCH_HEARD": str(heard), "PYTHONPATH": paths}
+        )
+        return done.returncode in (0, 5), [json.loads(line) for line in heard.read_text("utf-8").splitlines()]
+
+
+def renew(root: Path, found: Iterable[dict[str, str]], pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """Put what is said now into the tests; yield the files that changed."""
+    for difference in found:
+        file = renewed(root, pairs, **difference)
+        if file:
+            yield str(file.relative_to(root))
+
+
+def main(words: list[str], root: Path = ROOT) -> int:
+    """Renew; return the exit status."""
+    fine = True
+    if not words:
+        fine, _ = run(root, [TEXTS], ORCH_RENEW="1")
+    tests = words or tests_that_quote(root)
+    touched, pairs = set[str](), edits(root)
+    passed = True
+    for turn in range(ROUNDS) if tests else ():
+        many = ["-n", "3"] if len(tests) > 3 and not turn else []
+        passed, found = run(root, tests, *many, *(["--lf", "--lfnf=none"] if turn else []))
+        if passed:
+            break
+        files = {*renew(root, found, pairs)}
+        if not files:
+            break
+        touched |= files
+        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *sorted(files)], cwd=root, check=True)
+    for file in sorted(touched):
+        print(f"renewed: {file}")
+    if not (fine and passed):
+        print("these tests want a person: see above", file=sys.stderr)
+    return 0 if fine and passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

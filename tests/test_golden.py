@@ -1,0 +1,148 @@
+"""``make golden`` puts what orch says now into tests, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CI = Path(__file__).parents[1] / ".ci"
+
+
+@pytest.fixture
+def quotes(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(CI))
+    return importlib.import_module("quotes")  # noqa: TID251  # of no package
+
+
+@pytest.mark.parametrize(
+    ("was", "text", "now"),
+    [
+        ("no leak was found here", "Verdict. No more: no leak is found here. The rest.", "no leak is found here"),
+        ("no leak was found", "a leak; so far no leak has been found, said the rest", "no leak has been found"),
+        ("of all points", "<p>the rate of every point</p><p>of all the points asked</p>", "of all the points"),
+        ("audit has ended well", "the audit has ended badly", "audit has ended badly"),
+        (" of 3 models ", "out of 4 models in all", " of 4 models "),
+        ("no leak was found", "everything else is said instead", None),
+    ],
+)
+def test_the_nearest_words_are_taken_and_none_where_few_are_left(
+    quotes: Any, was: str, text: str, now: str | None
+) -> None:
+    assert quotes.closest(was, text) == now
+
+
+@pytest.mark.parametrize(
+    ("was", "message", "now"),
+    [
+        ("no column 'y'", "there's no column named 'y' in a.csv", "no column named 'y'"),
+        ("is 3.*allowed: 1 to 2", "recipe.epochs is 3: permitted: 1 to 2", "is 3.*permitted: 1 to 2"),
+        (r"has 2 rows \(of 3\)", "the file has 2 lines (of 3) too many", r"has 2 lines \(of 3\)"),
+        ("one|the other", "neither one of both", None),
+        (r"\d+ rows are left", "3 lines are left", None),
+    ],
+)
+def test_a_pattern_stays_one_and_what_is_more_than_words_is_left_alone(
+    quotes: Any, was: str, message: str, now: str | None
+) -> None:
+    assert quotes.new_pattern(was, message) == now
+
+
+SOURCE = """\
+def test_one():
+    assert "no leak was found" in page
+
+
+def test_other(n):
+    with raises(BadInput, match="no leak was found"):
+        f(f"é {n} of {m} models said so", "no leak " "was found")
+"""
+
+
+def test_only_the_string_of_the_test_changes_and_values_in_it_stay(quotes: Any) -> None:
+    one = quotes.in_source(SOURCE, "no leak was found", "no leak is found", "test_one")
+    assert one == SOURCE.replace('"no leak was found" in', "'no leak is found' in")
+    other = quotes.in_source(SOURCE, "no leak was found", 'a "leak" is found', "test_other")
+    assert other.count("""'a "leak" is found'""") == 2 and '"no leak was found" in page' in other
+    value = quotes.in_source(SOURCE, "é 3 of 4 models said so", "é 3 of all 4 models said it", "test_other")
+    assert value == SOURCE.replace("é {n} of {m} models said so", "é {n} of all {m} models said it")
+    assert quotes.in_source(SOURCE, "another sentence", "something", "test_one") is None
+
+
+PRODUCT = """\
+def refuse(name):
+    raise ValueError(f"{name} cannot be read: give a file of numbers")
+
+
+def told():
+    return ["first line", "the audit has ended and nothing leaks, by 3 attacks"]
+"""
+TEST = """\
+import pytest
+from orchestrator.said import refuse, told
+
+SAYS = [("a.csv", r"a\\.csv cannot be read")]
+
+
+@pytest.mark.parametrize(("name", "says"), SAYS)
+def test_refused(name, says):
+    with pytest.raises(ValueError, match=says):
+        refuse(name)
+
+
+def test_told():
+    assert "nothing leaks" in told()[1]
+    assert told() == ["first line", "the audit has ended and nothing leaks, by 3 attacks"]
+    assert len(told()) == 2
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of one module and one test that holds its sentences."""
+    for name, text in {
+        "orchestrator/said.py": PRODUCT,
+        "orchestrator/__init__.py": "",
+        "tests/test_said.py": TEST,
+        "tests/orchestrator/test_golden_texts.py": "def test_nothing():\n    pass\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e"]
+    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "."], ["commit", "--quiet", "-m", "first"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def golden(project: Path) -> int:
+    """Renew the tests of ``project``; return the exit status."""
+    script = (
+        f"import pathlib, sys; sys.path.insert(0, {str(CI)!r}); import golden; "
+        "sys.exit(golden.main([], pathlib.Path()))"
+    )
+    paths = {"PYTHONPATH": str(project), "PYTEST_ADDOPTS": "-p no:xdist -p no:randomly"}
+    return subprocess.run([sys.executable, "-c", script], cwd=project, env={**os.environ, **paths}).returncode
+
+
+def test_sentences_that_changed_are_renewed_and_tests_that_hold_none_stay(project: Path) -> None:
+    said, test = project / "orchestrator" / "said.py", project / "tests" / "test_said.py"
+    said.write_text(
+        PRODUCT.replace("cannot be read", "cannot be opened").replace("leaks, by", "has leaked, by"), "utf-8"
+    )
+    assert golden(project) == 0
+    now = test.read_text("utf-8")
+    assert now.count("cannot be opened") == 1 and now.count("nothing has leaked") == 2
+    assert "len(told()) == 2" in now and "first line" in now
+    assert golden(project) == 0 and test.read_text("utf-8") == now
+
+
+def test_a_number_that_differs_and_a_sentence_that_is_gone_stay_failures(project: Path) -> None:
+    said, test = project / "orchestrator" / "said.py", project / "tests" / "test_said.py"
+    said.write_text(PRODUCT.replace('"first line", ', "").replace("cannot be read: give", "give"), "utf-8")
+    assert golden(project) == 1
+    assert test.read_text("utf-8") == TEST
