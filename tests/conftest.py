@@ -6,7 +6,6 @@ import ast
 import os
 import sqlite3
 import sys
-import tempfile
 
 # Read when torch and Ray are first imported, so set before any test module is.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -146,12 +145,12 @@ def secrets_of_a_test_are_its_own() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def modules_of_a_test_are_its_own() -> Iterator[None]:
+def modules_of_a_test_are_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Forget the modules that the tests of a file wrote and imported: another file may have one of that name."""
-    before = {*sys.modules}
+    before, written = {*sys.modules}, str(tmp_path_factory.getbasetemp())
     yield
     for name in {*sys.modules} - before:
-        if str(getattr(sys.modules[name], "__file__", None)).startswith(tempfile.gettempdir()):
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(written):
             sources.forget(name)
 
 
