@@ -22,7 +22,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from imports import PACKAGES, ROOT
-from quotes import renewed
+from quotes import WORD, renewed
 from touched import changed, git
 
 TEXTS = "tests/orchestrator/test_golden_texts.py"
@@ -33,17 +33,27 @@ GRAM = 3
 FAILED = ".pytest_cache/v/cache/lastfailed"
 
 
-def strings(text: str) -> set[str]:
-    """Return the strings in a Python source, in pieces where values stand between, without escapes of patterns."""
-    found = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+def strings(tree: ast.AST) -> set[str]:
+    """Return the strings in a syntax tree, in pieces where values stand between, without escapes of patterns."""
+    found = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
     return {value.replace("\\", "") for value in found if isinstance(value, str)}
+
+
+def of_module(text: str) -> set[str]:
+    """Return the strings in the source of a module."""
+    return strings(ast.parse(text))
+
+
+def of_template(text: str) -> set[str]:
+    """Return the lines of a template."""
+    return {*text.splitlines()}
 
 
 def grams(pieces: Iterable[str]) -> set[tuple[str, ...]]:
     """Return all runs of three words in ``pieces``; of shorter ones all their words."""
     found = set()
     for piece in pieces:
-        words = tuple(piece.split())
+        words = tuple(WORD.findall(piece))
         found |= {words[at : at + GRAM] for at in range(max(1, len(words) - GRAM + 1))}
     return found - {()}
 
@@ -59,22 +69,34 @@ def edits(root: Path) -> list[tuple[str, str]]:
         if name.partition("/")[0] in PACKAGES:
             was = "\n".join(git(root, "show", f"{base}:{name}"))
             now = (root / name).read_text("utf-8") if (root / name).exists() else ""
-            of = strings if name.endswith(".py") else lambda text: {*text.splitlines()}
+            of = of_module if name.endswith(".py") else of_template
             old, new = sorted(of(was) - of(now)), sorted(of(now) - of(was))
             found += [(each, next(iter(get_close_matches(each, new, 1, 0.3)), "")) for each in old]
     return found
 
 
-def tests_that_quote(root: Path) -> list[str]:
-    """Return the test files that hold words which are gone, and those in which a test failed last."""
-    pairs = edits(root)
+def tests_that_quote(root: Path, pairs: list[tuple[str, str]]) -> list[str]:
+    """Return the tests that hold words which are gone, and those that failed last."""
     wanted = grams(was for was, _ in pairs) - grams(now for _, now in pairs)
     failed = json.loads((root / FAILED).read_text()) if (root / FAILED).exists() else {}
-    found = {file for test in failed if (root / (file := test.partition("::")[0])).exists()}
+    found = {name for test in failed if (root / (name := test.partition("[")[0]).partition("::")[0]).exists()}
     for file in (root / "tests").rglob("*.py"):
-        if wanted & grams(strings(file.read_text("utf-8"))):
-            found |= {str(file.relative_to(root))} if file.name.startswith("test_") else importers(root, file)
-    return sorted(found - {TEXTS})
+        for function in functions_that_quote(file, wanted) if wanted else ():
+            if not file.name.startswith("test_"):
+                found |= importers(root, file)
+            elif function.startswith("test_"):
+                found.add(f"{file.relative_to(root)}::{function}")
+            else:
+                found.add(str(file.relative_to(root)))
+    whole = {name for name in found if "::" not in name} | {TEXTS}
+    return sorted(found - {TEXTS} - {name for name in found - whole if name.partition("::")[0] in whole})
+
+
+def functions_that_quote(file: Path, wanted: set[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the functions at the top of a file that hold ``wanted`` words; "" for what else does."""
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if wanted & grams(strings(node)):
+            yield node.name if isinstance(node, ast.FunctionDef) else ""
 
 
 def importers(root: Path, helper: Path) -> set[str]:
@@ -109,8 +131,8 @@ def main(words: list[str], root: Path = ROOT) -> int:
     fine = True
     if not words:
         fine, _ = run(root, [TEXTS], ORCH_RENEW="1")
-    tests = words or tests_that_quote(root)
     touched, pairs = set[str](), edits(root)
+    tests = words or tests_that_quote(root, pairs)
     passed = True
     for turn in range(ROUNDS) if tests else ():
         many = ["-n", "3"] if len(tests) > 3 and not turn else []

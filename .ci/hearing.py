@@ -11,11 +11,14 @@ import ast
 import json
 import os
 import re
+import textwrap
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+ENDS = {("startswith", True, True), ("endswith", True, True)}
 PATTERN = re.compile(r"  Expected regex: (?P<was>.*)\n  Actual message: (?P<now>.*)")
 
 
@@ -62,7 +65,32 @@ def pairs(left: Any, right: Any) -> Iterator[tuple[str, str, str]]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Any:
     """Write down what a refusal said that ``raises(match=...)`` did not know."""
-    found = PATTERN.search(str(call.excinfo.value)) if call.excinfo else None
-    if found:
-        write("pattern", ast.literal_eval(found["was"]), ast.literal_eval(found["now"]))
+    if call.excinfo and isinstance(call.excinfo.value, AssertionError | pytest.fail.Exception):
+        if found := PATTERN.search(str(call.excinfo.value)):
+            write("pattern", ast.literal_eval(found["was"]), ast.literal_eval(found["now"]))
+        else:
+            for was, now in beginnings(call.excinfo.traceback[-1]):
+                write("part", was, now)
     return (yield)
+
+
+def beginnings(entry: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a failed assertion wants a text to begin or to end with, and the text; pieces of it as well."""
+    statement = textwrap.dedent(str(entry.statement))
+    with suppress(SyntaxError):
+        for call in ast.walk(ast.parse(statement)):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) == 1:
+                text, wanted = (value(each, entry) for each in (call.func.value, call.args[0]))
+                if (call.func.attr, isinstance(text, str), isinstance(wanted, str)) in ENDS and not (
+                    getattr(text, call.func.attr)(wanted)
+                ):
+                    inner = [value(name, entry) for name in ast.walk(call.args[0]) if isinstance(name, ast.Name)]
+                    yield from ((was, text) for was in [wanted, *inner] if isinstance(was, str))
+
+
+def value(node: ast.expr, entry: Any) -> Any:
+    """Return the value of an expression that calls nothing in the frame of a failed test; None for any other."""
+    if any(isinstance(each, ast.Call | ast.NamedExpr) for each in ast.walk(node)):
+        return None
+    with suppress(Exception):
+        return entry.frame.eval(ast.unparse(node))

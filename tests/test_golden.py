@@ -97,6 +97,8 @@ def test_refused(name, says):
 
 def test_told():
     assert "nothing leaks" in told()[1]
+    heard, says = told()[1], "nothing leaks, by 3 attacks"
+    assert heard.endswith(f"and {says}")
     assert told() == ["first line", "the audit has ended and nothing leaks, by 3 attacks"]
     assert len(told()) == 2
 """
@@ -136,7 +138,8 @@ def test_sentences_that_changed_are_renewed_and_tests_that_hold_none_stay(projec
     )
     assert golden(project) == 0
     now = test.read_text("utf-8")
-    assert now.count("cannot be opened") == 1 and now.count("nothing has leaked") == 2
+    assert now.count("cannot be opened") == 1 and "nothing leaks" not in now
+    assert now.count("nothing has leaked") == 3
     assert "len(told()) == 2" in now and "first line" in now
     assert golden(project) == 0 and test.read_text("utf-8") == now
 
