@@ -78,8 +78,7 @@ def edits(root: Path) -> list[tuple[str, str]]:
 def tests_that_quote(root: Path, pairs: list[tuple[str, str]]) -> list[str]:
     """Return the tests that hold words which are gone, and those that failed last."""
     wanted = grams(was for was, _ in pairs) - grams(now for _, now in pairs)
-    failed = json.loads((root / FAILED).read_text()) if (root / FAILED).exists() else {}
-    found = {name for test in failed if (root / (name := test.partition("[")[0]).partition("::")[0]).exists()}
+    found = failed_last(root)
     for file in (root / "tests").rglob("*.py"):
         for function in functions_that_quote(file, wanted) if wanted else ():
             if not file.name.startswith("test_"):
@@ -90,6 +89,12 @@ def tests_that_quote(root: Path, pairs: list[tuple[str, str]]) -> list[str]:
                 found.add(str(file.relative_to(root)))
     whole = {name for name in found if "::" not in name} | {TEXTS}
     return sorted(found - {TEXTS} - {name for name in found - whole if name.partition("::")[0] in whole})
+
+
+def failed_last(root: Path) -> set[str]:
+    """Return the tests of which the last run of pytest knows that they fail, all cases of each."""
+    failed = json.loads((root / FAILED).read_text()) if (root / FAILED).exists() else {}
+    return {name for test in failed if (root / (name := test.partition("[")[0]).partition("::")[0]).exists()}
 
 
 def functions_that_quote(file: Path, wanted: set[tuple[str, ...]]) -> Iterator[str]:
@@ -136,11 +141,12 @@ def main(words: list[str], root: Path = ROOT) -> int:
     passed = True
     for turn in range(ROUNDS) if tests else ():
         many = ["-n", "3"] if len(tests) > 3 and not turn else []
-        passed, found = run(root, tests, *many, *(["--lf", "--lfnf=none"] if turn else []))
+        passed, found = run(root, tests, *many)
         if passed:
             break
         files = {*renew(root, found, pairs)}
-        if not files:
+        tests = sorted(failed_last(root))
+        if not (files and tests):
             break
         touched |= files
         subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *sorted(files)], cwd=root, check=True)

@@ -82,6 +82,7 @@ def refuse(name):
 def told():
     return ["first line", "the audit has ended and nothing leaks, by 3 attacks"]
 """
+GONE = "the audit has ended and nothing leaks"
 TEST = """\
 import pytest
 from orchestrator.said import refuse, told
@@ -131,21 +132,15 @@ def golden(project: Path) -> int:
     return subprocess.run([sys.executable, "-c", script], cwd=project, env={**os.environ, **paths}).returncode
 
 
-def test_sentences_that_changed_are_renewed_and_tests_that_hold_none_stay(project: Path) -> None:
+def test_sentences_that_changed_are_renewed_and_numbers_and_lost_sentences_stay_failures(project: Path) -> None:
     said, test = project / "orchestrator" / "said.py", project / "tests" / "test_said.py"
-    said.write_text(
-        PRODUCT.replace("cannot be read", "cannot be opened").replace("leaks, by", "has leaked, by"), "utf-8"
-    )
-    assert golden(project) == 0
+    lost = "from orchestrator.said import refuse, told\n\n\ndef test_lost():\n    assert len(told()) == 3\n"
+    (project / "tests" / "test_lost.py").write_text(f'{lost}\n\ndef test_gone():\n    assert "{GONE}" in told()[0]\n')
+    product = PRODUCT.replace("cannot be read", "cannot be opened").replace("leaks, by", "has leaked, by")
+    said.write_text(product, "utf-8")
+    assert golden(project) == 1
     now = test.read_text("utf-8")
     assert now.count("cannot be opened") == 1 and "nothing leaks" not in now
     assert now.count("nothing has leaked") == 3
     assert "len(told()) == 2" in now and "first line" in now
-    assert golden(project) == 0 and test.read_text("utf-8") == now
-
-
-def test_a_number_that_differs_and_a_sentence_that_is_gone_stay_failures(project: Path) -> None:
-    said, test = project / "orchestrator" / "said.py", project / "tests" / "test_said.py"
-    said.write_text(PRODUCT.replace('"first line", ', "").replace("cannot be read: give", "give"), "utf-8")
-    assert golden(project) == 1
-    assert test.read_text("utf-8") == TEST
+    assert (project / "tests" / "test_lost.py").read_text("utf-8").count(GONE) == 1

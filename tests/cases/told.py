@@ -14,6 +14,7 @@ from orchestrator.cli.gating import write_for_ci
 from orchestrator.report.result import read_result
 
 NUMBER = re.compile(r"[-−+]?\.?\d+(?:[.,:/–×-]\d+)*")
+DIGEST = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,}\b")
 AMOUNT = re.compile(r"# (?:ms|s|min|h|days?|bytes|[kMGT]i?B)\b")
 UNSEEN = {"pre", "script", "style", "svg"}
 DATE = re.compile(r"# [A-Z][a-z]+ #, # UTC")
@@ -57,7 +58,7 @@ def told(run: Path, work: Path) -> str:
 
 
 def sentences(text: str) -> str:
-    """Return each line that has words once, with # for what is a number, a time, a date or a size."""
-    masked = DATE.sub("#", AMOUNT.sub("#", NUMBER.sub("#", text)))
+    """Return each line that has words once, with # for what is a number, a digest, a time, a date or a size."""
+    masked = DATE.sub("#", AMOUNT.sub("#", NUMBER.sub("#", DIGEST.sub("#", text))))
     lines = (" ".join(line.split()) for line in masked.splitlines())
     return "".join(f"{line}\n" for line in dict.fromkeys(lines) if re.search("[A-Za-z]{2}", line))
