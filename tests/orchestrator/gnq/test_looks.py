@@ -38,6 +38,11 @@ from tests.cases.layer_models import case
 from tests.cases.runs import audited
 
 POINTS = 13
+HALF = 30
+"""Points that a model of the plan trains on."""
+MODELS = 6
+LOOKS = MODELS * 3
+"""At each model's checkpoints, with the one at the beginning."""
 TOGETHER: dict[str, Any] = {}
 APART = {"audit.looks": "apart"}
 SHARDED = {"audit.looks": "apart", "audit.look_shards": 3}
@@ -132,6 +137,7 @@ def plan_of(store: Path, *changes: dict[str, Any]) -> GnqPlan:
         "compute.store": str(store),
         "split.pools": 1,
         "split.shadows": 4,
+        "split.train_size": HALF,
         "recipe.epochs": 3,
         "audit.attacks": ["loss"],
         "defences": [
@@ -204,13 +210,13 @@ def test_three_shards_change_rounding_only(runs: Runs) -> None:
 
 
 def test_every_look_is_a_job_and_shards_are_joined(runs: Runs, bench: Bench) -> None:
-    looks = 6 * 3  # models, checkpoints with the one at the beginning
-    assert runs["together"][2] == {"train": 6, "defend": 18, "score": 4}
-    assert runs["apart"][2] == {"train": 6, "look": looks, "defend": 18, "score": 4}
+    others = {"defend": MODELS * 3, "score": 4}
+    assert runs["together"][2] == {"train": MODELS, **others}
+    assert runs["apart"][2] == {"train": MODELS, "look": LOOKS, **others}
     # Watched models are those of looks apart, and only the looks and those that read them are new.
-    assert runs["sharded"][2] == {"look": looks * 4, "defend": 18, "score": 4}
+    assert runs["sharded"][2] == {"look": LOOKS * 4, **others}
     for _, document, _ in runs.values():
-        assert document["population"]["models"] == 24
+        assert document["population"]["models"] == MODELS * 4
 
 
 def test_trained_models_and_traces_are_those_of_watching(runs: Runs, bench: Bench) -> None:
@@ -241,9 +247,10 @@ def test_a_second_run_asks_nothing(runs: Runs, bench: Bench, capsys: pytest.Capt
     scores, document = bench.run(SHARDED)
     assert bench.made() == before
     assert pack_table(scores) == pack_table(runs["sharded"][0])
-    assert document["population"] == {"models": 24, "reused": 24, "trained": 0}
+    assert document["population"] == {"models": MODELS * 4, "reused": MODELS * 4, "trained": 0}
     told = "".join(capsys.readouterr())
-    assert "population: 24 models, 24 reused, 0 to train\nlook: 72 jobs, 72 reused, 0 to do\n" in told
+    looks = f"look: {LOOKS * 4} jobs, {LOOKS * 4} reused, 0 to do\n"
+    assert f"population: {MODELS * 4} models, {MODELS * 4} reused, 0 to train\n{looks}" in told
 
 
 def test_another_ridge_trains_no_watched_model_and_makes_no_row_again(bench: Bench) -> None:
@@ -262,7 +269,7 @@ def test_readers_of_traces_wait_for_looks_and_others_do_not(bench: Bench) -> Non
     jobs = design.jobs()
     rows = {job.key for job in of_stage(jobs, "look") if job.shard >= 0}
     joins = {job.key for job in of_stage(jobs, "look") if job.shard < 0}
-    assert (len(joins), len(rows)) == (6 * 3, 6 * 3 * 3)
+    assert (len(joins), len(rows)) == (LOOKS, LOOKS * 3)
     own: dict[str, set[str]] = {job.member: set() for job in of_stage(jobs, "look")}
     for job in of_stage(jobs, "look"):
         if job.shard < 0:
@@ -306,11 +313,12 @@ def test_documents_of_a_plan_without_looks_hold_no_word_of_them(bench: Bench) ->
 
 def test_the_cost_of_looks_is_told(tmp_path: Path) -> None:
     costs = {stage.stage: stage for stage in estimate(KIND, plan_of(tmp_path, SHARDED)).stages}
-    assert {name: stage.needed for name, stage in costs.items()} == {"train": 6, "look": 72, "defend": 18, "score": 4}
+    needed = {"train": MODELS, "look": LOOKS * 4, "defend": MODELS * 3, "score": 4}
+    assert {name: stage.needed for name, stage in costs.items()} == needed
     whole = {stage.stage: stage for stage in estimate(KIND, plan_of(tmp_path)).stages}
     assert costs["look"].unit_seconds > 0
     assert costs["train"].unit_bytes == 4 * whole["train"].unit_bytes  # the trained model and three checkpoints
-    assert costs["look"].bytes >= 6 * 3 * 8 * 60 * 61 // 2
+    assert costs["look"].bytes >= LOOKS * 8 * HALF * (HALF + 1) // 2
 
 
 @pytest.mark.long

@@ -500,7 +500,9 @@ def test_gates_look_at_the_headline_of_an_arm(finished: tuple[Result, Path], sto
     assert line.startswith("gate posteriors.auc=0: failed: auc is 0.") and "white_box" not in line
     off = [{**row, "off": row["moment"] == "null" and row["attack"] == "lira"} for row in document["table"]]
     (line,) = failed(["dp-noise-1.auc=0.99"], plan, document | {"table": off})
-    assert line.startswith("gate dp-noise-1.auc=0.99: inconclusive: control null models: the AUC is off .500 for base, none,")
+    assert line.startswith(
+        "gate dp-noise-1.auc=0.99: inconclusive: control null models: the AUC is off .500 for base, none,"
+    )
     with pytest.raises(BadInput, match=r"arm 'dp-2' .*is not in the plan"):
         gates_of(["dp-2.auc=0.6"], KIND.headline, plan)
     with pytest.raises(BadInput, match="unknown metric 'aux'"):
