@@ -36,7 +36,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "tmia": {"audit.attacks": ["tmia", "tmia_posterior"]},
     "gnq": {
         "audit.attacks": ["lira", "loss"],
-        "audit.gradient_inversion": {"points": 2, "batches": [1], "methods": ["analytic"], "steps": 1},
+        "audit.gradient_inversion": {"points": 3, "batches": [1], "methods": ["analytic"], "steps": 1},
         "defences": [REMOVAL],
     },
     "mia": {"audit.attacks": ["lira", "label_gap"]},
