@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
-from collections.abc import Callable
+import shutil
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from audits.statistics import discoveries, null, summary, three_way
 from orchestrator.apollo.q_values import with_q_values
+from tests.cases.drawn import drawn
 
 ATTACKS = {
     "apollo": ("labels", 12),
@@ -169,34 +168,15 @@ def with_additions(scores: pa.Table, retained: int) -> pa.Table:
     return with_q_values(table)
 
 
-Made = tuple[dict, dict[str, bytes]]
-"""A result, and the files of its folder."""
-
-
-def left(made: Made, out: Path) -> dict:
+def left(made: Path, out: Path) -> dict:
     """Write the files of a run under ``out`` and return its result."""
-    out.mkdir(parents=True, exist_ok=True)
-    for name, content in made[1].items():
-        (out / name).write_bytes(content)
-    return copy.deepcopy(made[0])
-
-
-def taken(write: Callable[[Path], dict]) -> Made:
-    """Return what ``write`` makes."""
-    with TemporaryDirectory() as place:
-        result = write(Path(place))
-        return result, {file.name: file.read_bytes() for file in Path(place).iterdir()}
+    shutil.copytree(made, out, dirs_exist_ok=True)
+    return json.loads((out / "result.json").read_text())
 
 
 def write_whole_run(out: Path) -> dict:
     """Write a run that holds every optional field of result.json and return the result."""
-    return left(whole_run(), out)
-
-
-@functools.cache
-def whole_run() -> Made:
-    """Make the run of ``write_whole_run``, once a process."""
-    return taken(make_whole_run)
+    return left(drawn("whole run of apollo", make_whole_run, __file__), out)
 
 
 def make_whole_run(out: Path) -> dict:
@@ -248,13 +228,9 @@ def write_run(
 
     The files have the form of the first versions, without the fields that came later (``write_whole_run`` has all).
     """
-    return left(some_run(sweep, json.dumps(chosen), targets, points, seed), out)
-
-
-@functools.cache
-def some_run(sweep: bool, chosen: str, targets: int, points: int, seed: int) -> Made:
-    """Make a run of ``write_run``, once a process; ``chosen``: as JSON."""
-    return taken(lambda out: make_run(out, json.loads(chosen) or settings(sweep), sweep, targets, points, seed))
+    entries = chosen or settings(sweep)
+    name = f"run of apollo {json.dumps([entries, sweep, targets, points, seed])}"
+    return left(drawn(name, lambda place: make_run(place, entries, sweep, targets, points, seed), __file__), out)
 
 
 def make_run(out: Path, chosen: list[dict], sweep: bool, targets: int, points: int, seed: int) -> dict:

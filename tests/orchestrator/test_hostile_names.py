@@ -185,7 +185,9 @@ def test_comparisons(name: str, tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / media.file_name(name)[:40]]
     for folder in folders:
         folder.mkdir()
-    outs = [score(folder, (name, "loss"), name) for folder in folders]
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "none")  # figures of scores: test_known_names_of_attacks_and_targets
+        outs = [score(folder, (name, "loss"), name) for folder in folders]
     out = tmp_path / "compared"
     code, _ = said("compare", *map(str, outs), "--out", str(out))
     assert code == 0
@@ -295,9 +297,13 @@ def test_tracked_runs_are_text(tmp_path: Path) -> None:
     assert live_markdown(note) == [] and read_markdown(note)
 
 
-def messages() -> Iterator[tuple[str, ...]]:
+QUOTED = (*MIXED, *HALVES, NAMES[15], NAMES[16], NAMES[21], NAMES[23])
+"""Names that steer a terminal, each by another means, or are endless, and one for each medium."""
+
+
+def messages(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield commands whose refusals quote what the user wrote."""
-    for name in (*NAMES, *HALVES):
+    for name in names:
         yield "validate", f"--set=data.name={name}"
         yield "validate", f"--set={name}=1"
         yield "audit", "mia", f"--set=audit.attacks=[{json.dumps(name)}]"
@@ -309,7 +315,13 @@ def messages() -> Iterator[tuple[str, ...]]:
             yield "validate", f"./{name}.yaml"
 
 
-@pytest.mark.parametrize("words", list(messages()), ids=lambda words: words[0])
+MESSAGES = [
+    *messages(QUOTED),
+    *(pytest.param(words, marks=long) for words in messages([name for name in NAMES if name not in QUOTED])),
+]
+
+
+@pytest.mark.parametrize("words", MESSAGES, ids=lambda words: words[0])
 def test_messages_quote_names_on_one_line(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +355,8 @@ def test_plans_of_any_names_are_refused_in_lines(name: str) -> None:
         pytest.param(b"new\nline.json", marks=long),
     ],
 )
-def test_files_of_any_name(raw: bytes, tmp_path: Path, ordinary: Elements) -> None:
+def test_files_of_any_name(raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch, "verdict", "roc")
     file = os.path.join(os.fsencode(tmp_path), raw)
     scores(tmp_path, ("lira", "loss"), "a")
     os.rename(tmp_path / "scores.json", file)
@@ -353,7 +366,8 @@ def test_files_of_any_name(raw: bytes, tmp_path: Path, ordinary: Elements) -> No
     reports_are_text(out, tmp_path)
 
 
-def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path) -> None:
+def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch, "roc")
     out = score(tmp_path, ("lira", "loss"), "a")
     figure = out / "figures" / "roc.svg"
     before = ET.fromstring(figure.read_bytes())
@@ -365,7 +379,8 @@ def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path) -> No
     assert live_svg(ET.fromstring(Report(out).figure("roc")._repr_svg_())) == []
 
 
-def test_a_summary_shows_names_as_they_are(tmp_path: Path) -> None:
+def test_a_summary_shows_names_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch, "none")
     names = (NAMES[4], NAMES[5])
     score(tmp_path, names, "a")
     text = read_markdown((tmp_path / "orch.md").read_text())

@@ -63,7 +63,12 @@ FEWER: Mapping[str, Mapping[str, Any]] = {
     "gnq": {"audit.attacks": ["loss", "lira"], "audit.inversion": None, "audit.gradient_inversion": None},
 }
 """Changes of the smallest plans that leave out what is not read here."""
-RUNS = ("apollo", "apollo, given", "mia", "mia, given", "tmia", "tmia, given", "gnq", "gnq, given", "score")
+ALIKE = ("apollo, given", "tmia, given")
+"""Runs of a given model, whose tables are those of other runs of their kind: they take part in long tests alone."""
+RUNS = [
+    *("apollo", "mia", "mia, given", "tmia", "gnq", "gnq, given", "score"),
+    *(pytest.param(name, marks=pytest.mark.long) for name in ALIKE),
+]
 
 
 @pytest.fixture(scope="module")
@@ -314,7 +319,9 @@ def stars_agree(folder: Path, marked: Mapping[str, bool]) -> None:
                 assert found or name in ("terminal", "notebook", "page"), (name, text)
 
 
-@pytest.mark.parametrize("name", ["apollo", "apollo, given", "mia", "mia, given", "score"])
+@pytest.mark.parametrize(
+    "name", ["apollo", "mia", "mia, given", "score", pytest.param("apollo, given", marks=pytest.mark.long)]
+)
 def test_a_table_of_attacks_says_all_that_a_star_takes(run: Callable[[str], Path], name: str) -> None:
     document = read_result(run(name))
     page: Any = page_of(document)

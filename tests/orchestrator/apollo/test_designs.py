@@ -24,7 +24,7 @@ from orchestrator.kinds import kind_named, open_design
 from orchestrator.report import writing
 from orchestrator.report.pictures import MOST_POINTS
 from tests.cases.runs import audited, begun, context_of, draw_only, jobs_of
-from tests.orchestrator.apollo.test_pipeline import tiny_plan
+from tests.orchestrator.apollo.test_pipeline import FEW_SHADOWS, tiny_plan
 
 ATTACKS = "audit.attacks=[apollo, random_directions, single_query, u_lira]"
 CLASSES = (3, 5, 8)
@@ -35,8 +35,13 @@ DESIGNS = {
         "split.train_size=100",
         "split.target_pool=200",
         "split.candidates={forget: 8, unseen: 12}",
+        *FEW_SHADOWS,
     ),
-    "ids": (f"split.forget={{ids: [{', '.join(map(str, IDS))}]}}", "split.candidates={forget: 12, unseen: 10}"),
+    "ids": (
+        f"split.forget={{ids: [{', '.join(map(str, IDS))}]}}",
+        "split.candidates={forget: 12, unseen: 10}",
+        *FEW_SHADOWS,
+    ),
     "other shadows": (
         "split.forget=0.5",
         "split.shadows=4",

@@ -39,6 +39,8 @@ TINY = (
     "compute.workers=0",
 )
 
+FEW_SHADOWS = ("split.shadows=4",)
+
 FIRST = ("identity", "apollo")
 
 
@@ -53,6 +55,8 @@ def finished(tmp_path_factory):
     plan = tiny_plan(place / "store")
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch, "auc")  # all figures: test_report.py
+        patch.setattr(Run, "watch", UnshownRun.watch)
+        patch.setattr(Run, "track", UnshownRun.track)  # tracked runs: test_aggregates.py, test_toy.py
         return plan, place / "out", place / "store", audited(plan, place / "out", shown=True)
 
 
@@ -207,8 +211,8 @@ def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished,
     _, _, store, _ = finished
     seeds = {f"seed={seed}": {"seed": seed} for seed in (0, 1)}
     sweep = Sweep("two-seeds", "", "apollo-smoke", fixed(seeds), "apollo AUC", "a table", pooled=True)
-    few = "audit.attacks=[apollo, u_lira]"
-    plan = tiny_plan(store, few)
+    few = ("audit.attacks=[apollo, u_lira]", *FEW_SHADOWS)
+    plan = tiny_plan(store, *few)
     out = tmp_path / "seeds"
     result = swept(sweep, plan, out)
     rows = {(row["setting"], row["unlearner"], row["attack"]): row for row in result.document["table"]}
@@ -218,7 +222,7 @@ def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished,
     single = [rows[name, "identity", "u_lira"]["auc"] for name in seeds]
     assert pooled["auc"] == pytest.approx(sum(single) / 2)
     assert {row["target"] for row in result.document["utility"]} == {0, 1, 1000, 1001}
-    alone = audited(tiny_plan(tmp_path / "other-store", "seed=1", few), tmp_path / "alone").scores.drop_columns(
+    alone = audited(tiny_plan(tmp_path / "other-store", "seed=1", *few), tmp_path / "alone").scores.drop_columns(
         ["setting"]
     )
     second = result.scores.filter(np.array(result.scores["setting"].to_pylist()) == "seed=1")
@@ -274,7 +278,7 @@ def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, m
         return real(*args, offline=offline, **options)
 
     monkeypatch.setattr(adversarial, "search", counted)
-    plan = tiny_plan(tmp_path / "store", "audit.attacks=[apollo, apollo_offline, apollo_ladder]")
+    plan = tiny_plan(tmp_path / "store", "audit.attacks=[apollo, apollo_offline, apollo_ladder]", *FEW_SHADOWS)
     audited(plan, tmp_path / "first")
     sets, methods = plan.split.targets, len(plan.unlearning)
     assert searches.count(True) == 2 * sets
@@ -293,10 +297,10 @@ def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, m
 
 def test_an_attack_that_is_added_gathers_its_own_evidence_only(finished, tmp_path):
     store = tmp_path / "store"
-    few = tiny_plan(store, "audit.attacks=[single_query]")
+    few = tiny_plan(store, "audit.attacks=[single_query]", *FEW_SHADOWS)
     audited(few, tmp_path / "few")
     before = Store(store).keys("search")
-    more = tiny_plan(store, "audit.attacks=[single_query, lira]")
+    more = tiny_plan(store, "audit.attacks=[single_query, lira]", *FEW_SHADOWS)
     audited(more, tmp_path / "more")
     after = Store(store)
     assert before < after.keys("search")

@@ -25,23 +25,16 @@ from orchestrator.report.numbers import number
 from orchestrator.report.pictures import thumbnail
 from orchestrator.report.style import drawing, save
 from orchestrator.report.words import access_level
-from tests.cases.apollo_result import AREA, transfers, write_whole_run
-from tests.cases.runs import draw_only
+from tests.cases.apollo_page import whole_page
+from tests.cases.apollo_result import AREA, transfers
 
 NONE = float("nan")
 ADDED = {"budget", "transfer", "three_way", "setting_utility"}
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole")
-    result = write_whole_run(out)
-    ids = [point["point_id"] for point in result["exposed"]["points"]]
-    rng = np.random.default_rng(0)
-    with pytest.MonkeyPatch.context() as patch:
-        draw_only(patch, *ADDED)
-        PAGE.write(out, {point: rng.random((14, 14)) for point in ids})
-    return out
+def whole():
+    return whole_page()
 
 
 @pytest.fixture(scope="module")

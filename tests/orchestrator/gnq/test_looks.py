@@ -38,9 +38,15 @@ from tests.cases.layer_models import case
 from tests.cases.runs import audited
 
 POINTS = 13
+HALF = 30
+"""Points that a model of the plan trains on."""
+MODELS = 6
+LOOKS = MODELS * 2
+"""At each model's checkpoints, with the one at the beginning."""
 TOGETHER: dict[str, Any] = {}
 APART = {"audit.looks": "apart"}
-SHARDED = {"audit.looks": "apart", "audit.look_shards": 3}
+SHARDS = 2
+SHARDED = {"audit.looks": "apart", "audit.look_shards": SHARDS}
 
 
 def drawn(name: str) -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
@@ -132,8 +138,10 @@ def plan_of(store: Path, *changes: dict[str, Any]) -> GnqPlan:
         "compute.store": str(store),
         "split.pools": 1,
         "split.shadows": 4,
+        "split.train_size": HALF,
         "recipe.epochs": 3,
         "audit.attacks": ["loss"],
+        "audit.checkpoints": 1,
         "defences": [
             {"method": "remove", "ranking": "gnq_log", "share": 0.2},
             {"method": "remove", "ranking": "random", "share": 0.2},
@@ -175,7 +183,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.fixture(scope="module")
 def runs(bench: Bench) -> dict[str, tuple[pa.Table, dict[str, Any], Counter[str]]]:
-    """The smoke plan with looks together, apart, and apart in three shards: scores, result, and what was made."""
+    """The smoke plan with looks together, apart, and apart in shards: scores, result, and what was made."""
     found = {}
     for name, change in (("together", TOGETHER), ("apart", APART), ("sharded", SHARDED)):
         before = bench.made()
@@ -193,24 +201,24 @@ def test_looks_apart_give_the_bytes_of_looks_together(runs: Runs) -> None:
         assert runs["apart"][1][part] == runs["together"][1][part]
 
 
-def test_three_shards_change_rounding_only(runs: Runs) -> None:
-    one, three = runs["together"][0], runs["sharded"][0]
-    assert one.column_names == three.column_names
+def test_shards_change_rounding_only(runs: Runs) -> None:
+    one, cut = runs["together"][0], runs["sharded"][0]
+    assert one.column_names == cut.column_names
     for name in one.column_names:
         if pa.types.is_floating(one[name].type):
-            np.testing.assert_allclose(three[name].to_numpy(), one[name].to_numpy(), rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(cut[name].to_numpy(), one[name].to_numpy(), rtol=1e-10, atol=1e-12)
         else:
-            assert three[name].equals(one[name])
+            assert cut[name].equals(one[name])
 
 
 def test_every_look_is_a_job_and_shards_are_joined(runs: Runs, bench: Bench) -> None:
-    looks = 6 * 3  # models, checkpoints with the one at the beginning
-    assert runs["together"][2] == {"train": 6, "defend": 18, "score": 4}
-    assert runs["apart"][2] == {"train": 6, "look": looks, "defend": 18, "score": 4}
+    others = {"defend": MODELS * 3, "score": 4}
+    assert runs["together"][2] == {"train": MODELS, **others}
+    assert runs["apart"][2] == {"train": MODELS, "look": LOOKS, **others}
     # Watched models are those of looks apart, and only the looks and those that read them are new.
-    assert runs["sharded"][2] == {"look": looks * 4, "defend": 18, "score": 4}
+    assert runs["sharded"][2] == {"look": LOOKS * (SHARDS + 1), **others}
     for _, document, _ in runs.values():
-        assert document["population"]["models"] == 24
+        assert document["population"]["models"] == MODELS * 4
 
 
 def test_trained_models_and_traces_are_those_of_watching(runs: Runs, bench: Bench) -> None:
@@ -241,16 +249,17 @@ def test_a_second_run_asks_nothing(runs: Runs, bench: Bench, capsys: pytest.Capt
     scores, document = bench.run(SHARDED)
     assert bench.made() == before
     assert pack_table(scores) == pack_table(runs["sharded"][0])
-    assert document["population"] == {"models": 24, "reused": 24, "trained": 0}
+    assert document["population"] == {"models": MODELS * 4, "reused": MODELS * 4, "trained": 0}
     told = "".join(capsys.readouterr())
-    assert "population: 24 models, 24 reused, 0 to train\nlook: 72 jobs, 72 reused, 0 to do\n" in told
+    looks = f"look: {LOOKS * (SHARDS + 1)} jobs, {LOOKS * (SHARDS + 1)} reused, 0 to do\n"
+    assert f"population: {MODELS * 4} models, {MODELS * 4} reused, 0 to train\n{looks}" in told
 
 
 def test_another_ridge_trains_no_watched_model_and_makes_no_row_again(bench: Bench) -> None:
     one, other = (design_of(plan_of(bench.store, SHARDED, each), bench.store) for each in ({}, {"audit.ridge": 0.01}))
     model = "0-target-0"
     assert one.train_job(one.models[model]).key == other.train_job(other.models[model]).key
-    assert one.row_job(one.models[model], 1, 2).key == other.row_job(other.models[model], 1, 2).key
+    assert one.row_job(one.models[model], 1, 1).key == other.row_job(other.models[model], 1, 1).key
     assert one.look_job(one.models[model], 1).key != other.look_job(other.models[model], 1).key
 
 
@@ -262,7 +271,7 @@ def test_readers_of_traces_wait_for_looks_and_others_do_not(bench: Bench) -> Non
     jobs = design.jobs()
     rows = {job.key for job in of_stage(jobs, "look") if job.shard >= 0}
     joins = {job.key for job in of_stage(jobs, "look") if job.shard < 0}
-    assert (len(joins), len(rows)) == (6 * 3, 6 * 3 * 3)
+    assert (len(joins), len(rows)) == (LOOKS, LOOKS * SHARDS)
     own: dict[str, set[str]] = {job.member: set() for job in of_stage(jobs, "look")}
     for job in of_stage(jobs, "look"):
         if job.shard < 0:
@@ -289,7 +298,7 @@ def test_models_that_no_gram_matrix_is_made_of_are_not_cut(bench: Bench) -> None
     design = design_of(plan_of(bench.store, SHARDED, only), bench.store)
     assert design.modes(design.models["0-shadow-0"]) == ()
     assert design.shards(design.models["0-shadow-0"]) == []
-    assert len(design.shards(design.models["0-target-0"])) == 3
+    assert len(design.shards(design.models["0-target-0"])) == SHARDS
 
 
 def test_documents_of_a_plan_without_looks_hold_no_word_of_them(bench: Bench) -> None:
@@ -306,11 +315,12 @@ def test_documents_of_a_plan_without_looks_hold_no_word_of_them(bench: Bench) ->
 
 def test_the_cost_of_looks_is_told(tmp_path: Path) -> None:
     costs = {stage.stage: stage for stage in estimate(KIND, plan_of(tmp_path, SHARDED)).stages}
-    assert {name: stage.needed for name, stage in costs.items()} == {"train": 6, "look": 72, "defend": 18, "score": 4}
+    needed = {"train": MODELS, "look": LOOKS * (SHARDS + 1), "defend": MODELS * 3, "score": 4}
+    assert {name: stage.needed for name, stage in costs.items()} == needed
     whole = {stage.stage: stage for stage in estimate(KIND, plan_of(tmp_path)).stages}
     assert costs["look"].unit_seconds > 0
-    assert costs["train"].unit_bytes == 4 * whole["train"].unit_bytes  # the trained model and three checkpoints
-    assert costs["look"].bytes >= 6 * 3 * 8 * 60 * 61 // 2
+    assert costs["train"].unit_bytes == 3 * whole["train"].unit_bytes  # the trained model and two checkpoints
+    assert costs["look"].bytes >= LOOKS * 8 * HALF * (HALF + 1) // 2
 
 
 @pytest.mark.long
@@ -318,7 +328,7 @@ def test_ranks_in_doubt_are_counted_where_looks_are_apart(bench: Bench) -> None:
     """Mode pinv is in doubt at the same checkpoints, whoever looks; in short: ``tests/audits/uniqueness``."""
     changes = {"audit.modes": ["ridge", "pinv"], "recipe.learning_rate": 0.1, "split.train_size": 150}
     changes |= {"defences": [{"method": "remove", "ranking": "random", "share": 0.2}], "model.settings.hidden": [2]}
-    changes |= {"recipe.epochs": 6}
+    changes |= {"recipe.epochs": 6, "audit.checkpoints": 2}
     counts = []
     for change in (TOGETHER, APART):
         plan = plan_of(bench.store, changes, change)

@@ -14,7 +14,12 @@ from tests.cases.runs import audited
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "own-components.md").read_text()
 
-FEWER = {"split.targets": 1, "audit.search.steps": 1, "audit.bootstrap": 20, "audit.permutations": 20}
+FEWER = {
+    "split.targets": 1,
+    "audit.search.steps": 1,
+    "audit.bootstrap": 20,
+    "audit.permutations": 20,
+}
 """Changes of the page's plan that make it cheaper and touch nothing of one's own."""
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.engine.gate import gates_of, judged
-from orchestrator.kinds import kind_named, load_plan, plan_from
+from orchestrator.kinds import kind_named, load_plan
 from orchestrator.report.result import read_result
-from tests.cases.apollo_result import write_run, write_whole_run
+from tests.cases.apollo_page import whole_page
+from tests.cases.apollo_result import write_run
 from tests.cases.browser import BROWSER, Browser, browser
 from tests.cases.page_checks import OTHERS, WINDOWS, fits_asks_nobody_and_is_accessible, the_first_screen_is_the_verdict
 from tests.cases.runs import audited
@@ -30,18 +29,7 @@ def smoke(out: Path) -> None:
     audited(load_plan("mia-smoke", ["compute.workers=0", f"compute.store={out / 'store'}"]), out)
 
 
-def gated(out: Path) -> None:
-    """Write a run that was put to two limits."""
-    write_whole_run(out)
-    document, kind = read_result(out), kind_named("apollo")
-    plan = plan_from(document["plan"])
-    gates = gates_of(["auc=0.6", "posteriors.auc=0.95"], kind.headline, plan)
-    document["gate"] = judged(gates, kind.headline, plan, document).to_json()
-    (out / "result.json").write_text(json.dumps(document), encoding="utf-8")
-
-
 RUNS: dict[str, Callable[[Path], Any]] = {
-    "apollo": gated,
     "apollo-sweep": lambda out: write_run(out, sweep=True, targets=3, points=70),
     "tmia": lambda out: write_tmia_run(out, MODES),
     "gnq": lambda out: write_gnq_run(out, inverted=True),
@@ -58,9 +46,11 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(
     scope="module",
-    params=["apollo", *(pytest.param(name, marks=pytest.mark.long) for name in RUNS if name != "apollo")],
+    params=["apollo", *(pytest.param(name, marks=pytest.mark.long) for name in RUNS)],
 )
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if request.param == "apollo":
+        return whole_page() / "report.html"
     out = tmp_path_factory.mktemp(request.param)
     RUNS[request.param](out)
     return kind_named(read_result(out)["kind"]).open_page().write(out, None)

@@ -24,7 +24,7 @@ from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.jobs.job import of_stage
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.recent import Recent
-from orchestrator.engine.run.run import Result
+from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.engine.store.store import Store
@@ -37,17 +37,19 @@ from orchestrator.tmia.result.controls import control_warnings, judged
 from orchestrator.tmia.result.document import fit_warnings, setting_warnings
 from orchestrator.tmia.result.rows import FitRow, TmiaCell
 from orchestrator.tmia.stages.querying import stored
-from tests.cases.runs import audited, numbers_compared
+from tests.cases.runs import UnshownRun, audited, numbers_compared
 
 pytestmark = pytest.mark.slow
 
+TARGETS = 2
 SMALL = {
     "compute.workers": 0,
-    "split.targets": 4,
+    "split.targets": TARGETS,
+    "split.overfitted_models": TARGETS,
     "split.reference_models": 12,
     "split.null_models": 2,
     "audit.asked": 8,
-    "audit.reference_samples": 60,
+    "audit.reference_samples": 40,
     "audit.reconstruction.models": 2,
     "recipe.epochs": 4,
     "compute.chunk": 8,
@@ -77,6 +79,8 @@ def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Res
     out = tmp_path_factory.mktemp("tmia-run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "draw", lambda *_: {})  # figures: test_report.py, and of runs test_failed_attacks.py
+        patch.setattr(Run, "watch", UnshownRun.watch)
+        patch.setattr(Run, "track", UnshownRun.track)  # tracked runs: test_aggregates.py, test_toy.py
         return audited(small_plan(store), out, shown=True), out
 
 
@@ -123,17 +127,20 @@ def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(fini
         assert len(found[name, "posteriors"]) == 40
 
 
-def test_a_second_analysis_asks_nobody_anything(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", [{"variants": {}}, pytest.param({}, marks=pytest.mark.long)], ids=["I", "all"])
+def test_a_second_analysis_asks_nobody_anything(
+    finished: tuple[Result, Path], store: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
     before = artefacts(store)
     plan = small_plan(
         store,
         audit__beta=0.2,
         audit__alpha={"size": 5},
         audit__reconstruction={"map": "isotonic", "points": 10, "models": 2},
+        **changes,
     )
     audited(plan, tmp_path)
-    after = artefacts(store)
-    assert after - before == Counter({"score": 3})
+    assert artefacts(store) - before == Counter({"score": len(plan.settings())})
 
 
 @pytest.mark.long
@@ -154,12 +161,12 @@ def test_overfitted_models_are_judged(finished: tuple[Result, Path]) -> None:
     assert {(row["setting"], row["attack"]) for row in rows} == {
         (cell["setting"], cell["attack"]) for cell in document["table"]
     }
-    assert all((row["models"], row["candidates"]) == (4, asked[row["access"]]) for row in rows)
+    assert all((row["models"], row["candidates"]) == (TARGETS, asked[row["access"]]) for row in rows)
     whole = {row["attack"]: row["auc"] for row in rows if row["setting"] == "I" and row["access"] == "posteriors"}
     assert whole["tmia_posterior"] > 0.6  # 20 candidates, four times each, in a model of 40 points at most
     kept = {"group": "overfitted", "setting": "I", "attack": "tmia_posterior"}
     told = [row for row in finished[0].scores.to_pylist() if all(row[name] == value for name, value in kept.items())]
-    own = [[row for row in told if row["model"] == model] for model in range(4)]
+    own = [[row for row in told if row["model"] == model] for model in range(TARGETS)]
     areas = [area(*(np.array([row[name] for row in rows]) for name in ("p", "member"))) for rows in own]
     assert np.mean(areas) == pytest.approx(whole["tmia_posterior"])
 
@@ -172,7 +179,7 @@ def test_overfitted_models_change_no_other_number(
 ) -> None:
     few, without = (
         audited(small_plan(store, split__overfitted_models=models, **changes), tmp_path / str(models)).document
-        for models in (4, 0)
+        for models in (TARGETS, 0)
     )
     assert without["table"] == few["table"]
     assert few["overfitted"] and without["overfitted"] == []
@@ -218,7 +225,7 @@ def test_no_reference_or_null_model_starts_from_a_teacher_of_a_target(mode: str,
             teachers.setdefault(model.group, set()).add(model.teacher)
             assert design.models[model.teacher].group == model.group
     assert {group: len(names) for group, names in teachers.items()} == {
-        "target": 4, "reference": 12, "null": 2, "overfitted": 4,
+        "target": TARGETS, "reference": 12, "null": 2, "overfitted": TARGETS,
     }  # fmt: skip
 
 
@@ -238,7 +245,7 @@ def test_only_targets_and_overfitted_models_saw_candidates(mode: str, store: Pat
     seen = Counter(
         (model.group, model.side) for model in design.models.values() if np.isin(model.train, candidates).any()
     )
-    assert seen == {("target", "own"): 4, ("overfitted", "own"): 4}
+    assert seen == {("target", "own"): TARGETS, ("overfitted", "own"): TARGETS}
 
 
 def test_teachers_of_attack_two_are_the_models_of_attack_one(store: Path) -> None:
@@ -262,13 +269,17 @@ def test_weights_are_looked_into_for_attacks_that_read_them_alone(store: Path) -
     plan = small_plan(store, variants={}, audit__attacks=["nasr", "stolen_memories", "yeom"])
     looks = of_stage(open_design(plan).jobs(), "look")
     assert [(job.label, len(job.document["models"])) for job in looks] == [
-        ("target", 4),
+        ("target", TARGETS),
         ("reference", 10),
         ("null", 2),
-        ("overfitted", 4),
+        ("overfitted", TARGETS),
     ]
     lines = {entry.attack: (entry.access, entry.total) for entry in estimate(KIND, plan).queries}
-    assert lines == {"nasr": ("white_box", 0), "stolen_memories": ("white_box", 0), "yeom": ("posteriors", 4 * 40)}
+    assert lines == {
+        "nasr": ("white_box", 0),
+        "stolen_memories": ("white_box", 0),
+        "yeom": ("posteriors", TARGETS * 40),
+    }
 
 
 @pytest.mark.long
@@ -395,7 +406,8 @@ def test_warnings_of_some_settings_name_them() -> None:
 
 def test_a_weakness_that_settings_share_is_told_once(store: Path, tmp_path: Path) -> None:
     result = audited(
-        small_plan(store, audit__attacks=["yeom"], split__null_models=0, split__attacker_points=300), tmp_path
+        small_plan(store, audit__attacks=["yeom"], split__null_models=0, split__attacker_points=300, recipe__epochs=1),
+        tmp_path,
     )
     for text in ("raw ranks of 5 %", "split.null_models is 0"):
         assert len([line for line in result.document["warnings"] if text in line]) == 1, text
@@ -466,7 +478,8 @@ def test_models_read_what_torchvisions_weights_were_trained_on(store: Path, monk
 def test_scores_on_disk_hold_every_reference_models_statistic(finished: tuple[Result, Path]) -> None:
     _, out = finished
     table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
-    assert Counter(table["group"].to_pylist()) == {"target": 32, "reference": 96, "null": 16, "overfitted": 32}
+    asked = {"target": TARGETS, "reference": 12, "null": 2, "overfitted": TARGETS}
+    assert Counter(table["group"].to_pylist()) == {group: 8 * models for group, models in asked.items()}
 
 
 def test_models_beyond_the_memory_allowed_are_read_again(

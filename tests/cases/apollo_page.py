@@ -1,0 +1,32 @@
+"""A page of Apollo with all that a page can have, drawn once for all tests: drawing its figures takes long."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from orchestrator.engine.gate import gates_of, judged
+from orchestrator.kinds import kind_named, plan_from
+from orchestrator.report.result import read_result
+from tests.cases import apollo_result
+from tests.cases.drawn import drawn
+
+
+def whole_page() -> Path:
+    """Return the folder of the run of ``write_whole_run``, put to two limits, with its page; nobody may change it."""
+    return drawn("apollo page", write_page, __file__, apollo_result.__file__)
+
+
+def write_page(out: Path) -> None:
+    """Write the run and its page, with pictures of exposed points."""
+    apollo_result.write_whole_run(out)
+    document, kind = read_result(out), kind_named("apollo")
+    plan = plan_from(document["plan"])
+    gates = gates_of(["auc=0.6", "posteriors.auc=0.95"], kind.headline, plan)
+    document["gate"] = judged(gates, kind.headline, plan, document).to_json()
+    (out / "result.json").write_text(json.dumps(document), encoding="utf-8")
+    rng = np.random.default_rng(0)
+    pictures = {point["point_id"]: rng.random((14, 14)) for point in document["exposed"]["points"]}
+    kind.open_page().write(out, pictures)
