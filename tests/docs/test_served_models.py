@@ -189,7 +189,7 @@ def test_a_model_that_orch_trained_is_served_and_audited_as_its_weights_are(
     quick = ["--store", "store", "--workers", "0", "--quiet"]
     less = {name: [word for change in changes for word in ("--set", change)] for name, changes in SMALL.items()}
     if server is by_mlflow:  # as the page has it
-        less = dict.fromkeys(SMALL, [])
+        less = {name: [] for name in SMALL}
     else:
         draw_only(monkeypatch, "none")
     assert main([*commands["trained"][1:], *quick, *less["trained"]]) == 0
