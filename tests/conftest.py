@@ -14,8 +14,9 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.update(RAY_worker_niceness="0")  # 15 by default: workers would wait for the tests beside theirs
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["ORCH_CACHE"] = ""  # nothing is remembered of the files of other tests
-for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
+for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
+sys.dont_write_bytecode = False  # or every process of the suite compiles product and tests anew
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -38,7 +39,7 @@ from tests.cases.schemas import misfits
 from tests.cases.unended import EndsOneProcess, pytest_configure
 
 __all__ = ["pytest_configure"]  # a hook
-pytest_plugins = ["tests.cases.collected", "tests.cases.kept", "tests.cases.programs", "tests.cases.seconds"]
+pytest_plugins = [f"tests.cases.{name}" for name in ("collected", "compiled", "kept", "programs", "seconds")]
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)

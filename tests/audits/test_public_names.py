@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -110,7 +111,9 @@ def test_our_own_modules_import_from_where_a_name_is_defined() -> None:
         for name in names.split()
         if f" {name}" not in str((ROOT / package.replace(".", "/") / "__init__.py").read_text().partition("lazily(")[0])
     }
+    from_a_package = re.compile(rf"\b({'|'.join(map(re.escape, PUBLIC))})\s+import\b")
     for folder in ("audits", "actors", "orchestrator", "tune_spaces"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            taken = lazy & set(imported(path))
-            assert not taken, path
+            if from_a_package.search(path.read_text()):  # parsing all files takes seconds
+                taken = lazy & set(imported(path))
+                assert not taken, path

@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -29,6 +30,7 @@ from orchestrator.cli.main import main
 from orchestrator.kinds import check_against_data, plan_from
 from tests.cases.endpoint import serving
 from tests.cases.ports import free_ports
+from tests.cases.runs import UnshownRun, draw_only
 from tests.docs.commands import BLOCK, ROOT, in_blocks, python_blocks
 
 PAGE = ROOT / "docs" / "how-to" / "served-models.md"
@@ -144,32 +146,73 @@ def test_mlflows_own_server_answers_as_the_model_does(capsys: pytest.CaptureFixt
     assert torch.equal(found, label_oracle(net).ask(x[:, None], ids))
 
 
-@pytest.mark.needs("bash")  # MLflow starts its server by it
-@pytest.mark.slow
+SMALL = {
+    "trained": ["audit.attacks=[loss]", "split.shadows=4", "split.strangers=2", "split.null_models=2"],
+    "by-weights": ["split.shadows=6", "recipe.epochs=2"],
+}
+"""Changes of the page's audits that let them take less."""
+
+
+@contextmanager
+def loaded_here(model: Path) -> Iterator[str]:
+    """Serve a logged model as MLflow loads it, in this process; yield the address of the server."""
+    import mlflow.pyfunc
+
+    predict = mlflow.pyfunc.load_model(str(model)).predict
+
+    def named(found: Any) -> dict[str, Any]:
+        return {name: np.asarray(part).tolist() for name, part in found.items()}
+
+    with serving(lambda x: predict(x.numpy()), named) as server:
+        yield server.url
+
+
+@contextmanager
+def by_mlflow(model: Path) -> Iterator[str]:
+    """Serve a logged model by MLflow's own server; yield its address."""
+    (port,) = free_ports(1)
+    with mlflow_server(model, port):
+        yield f"http://127.0.0.1:{port}/invocations"
+
+
+@pytest.mark.parametrize(
+    "server",
+    [loaded_here, pytest.param(by_mlflow, marks=[pytest.mark.long, pytest.mark.needs("bash")])],  # MLflow starts it so
+)
 @pytest.mark.timeout(1800)
-def test_a_model_that_orch_trained_is_served_and_audited_as_its_weights_are(unused_port: int) -> None:
+def test_a_model_that_orch_trained_is_served_and_audited_as_its_weights_are(
+    server: Callable[[Path], AbstractContextManager[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The section's commands, in its order: train, serve, write members down, audit twice, compare."""
     commands = {words[words.index("--out") + 1]: words for words in of_the_page() if "--out" in words}
     assert [*commands] == ["trained", "by-weights", "by-server"]
     quick = ["--store", "store", "--workers", "0", "--quiet"]
-    assert main([*commands["trained"][1:], *quick]) == 0
+    less = {name: [word for change in changes for word in ("--set", change)] for name, changes in SMALL.items()}
+    if server is by_mlflow:  # as the page has it
+        less = {name: [] for name in SMALL}
+    else:
+        draw_only(monkeypatch, "none")
+    assert main([*commands["trained"][1:], *quick, *less["trained"]]) == 0
+    if server is not by_mlflow:  # pages and tracking of given models have tests of their own
+        monkeypatch.setattr("orchestrator.engine.run.run.Run", UnshownRun)
     run(MEMBERS)
     Path("served.yaml").write_text(
         next(block for _, block in BLOCK.findall(PAGE.read_text()) if "[lira_offline" in block)
     )
     (model,) = Path("trained/mlartifacts/models").glob("m-*/artifacts")
     weights = [word.replace("trained/mlartifacts/models/m-*/artifacts", str(model)) for word in commands["by-weights"]]
-    assert main([*weights[1:], *quick]) == 0
-    served = [word.replace(":5001", f":{unused_port}") for word in commands["by-server"]]
+    assert main([*weights[1:], *quick, *less["by-weights"]]) == 0
     x = torch.tensor(json.loads((model / "serving_input_example.json").read_text())["inputs"])
     net = make_model("mlp", {"hidden": [32]}).build((1, 8, 8), 10, 0)
     net = with_weights(net, read_weights(str(model / "artifacts" / "weights.safetensors"), net).state)
-    with mlflow_server(model, unused_port):
-        url, path = f"http://127.0.0.1:{unused_port}", "$.predictions.logits"
-        oracle = HttpPosteriors(mlflow_endpoint(url, answers=path), Reading(10, "logits"), Pace(patience=300))
+    with server(model) as url:
+        served = [word.replace("http://127.0.0.1:5001/invocations", url) for word in commands["by-server"]]
+        assert served != [*commands["by-server"]]
+        endpoint = mlflow_endpoint(url.removesuffix("/invocations"), answers="$.predictions.logits")
+        oracle = HttpPosteriors(endpoint, Reading(10, "logits"), Pace(patience=300))
         ids = torch.arange(1).numpy()
         assert torch.equal(oracle.logit_oracle().ask(x, ids), logit_oracle(net).ask(x, ids))
-        assert main([*served[1:], *quick]) == 0
+        assert main([*served[1:], *quick, *less["by-weights"]]) == 0
     assert Path("by-server/scores.parquet").read_bytes() == Path("by-weights/scores.parquet").read_bytes()
     rows = [json.loads(Path(name, "result.json").read_text())["table"] for name in ("by-server", "by-weights")]
     assert rows[0] == rows[1] and len(rows[0]) == 4

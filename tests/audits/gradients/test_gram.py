@@ -46,7 +46,13 @@ def error(found: torch.Tensor, truth: torch.Tensor) -> float:
     return float((found - truth).abs().max() / truth.abs().max())
 
 
-@pytest.mark.parametrize("name", [*CASES, *READ_ONLY])
+# What is long has its layers in shorter cases: a BERT in ``test_bert.py``, a resnet18 with batch norm below.
+LONG = ("bert", "resnet18", "vgg16")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in (*CASES, *READ_ONLY)]
+)
 def test_gram_norms_and_gradients_are_those_of_one_backward_pass_a_point(name: str) -> None:
     model, x, y = case(name)
     truth, before = slow_gradients(model, x, y), x.clone()

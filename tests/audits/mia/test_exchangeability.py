@@ -24,7 +24,7 @@ RATES = (0.01, 0.05, 0.1)
 RUNS = {"qmia": 8}
 MOST = 80
 """Runs of 120 points: 9 600 that targets did not train on, and twice as many of null models."""
-SIZES = sizes(0.15)
+SIZES = sizes(0.1)
 
 
 @dataclass(frozen=True)

@@ -360,7 +360,10 @@ def test_delta_is_a_tenth_of_one_point_unless_given() -> None:
     assert spent_epsilon(replace(PRIVATE, delta=1e-9), 500) > spent_epsilon(PRIVATE, 500)
 
 
-@pytest.mark.parametrize(("target", "count"), [(0.5, 400), pytest.param(3.0, 40, marks=pytest.mark.long), (200.0, 400)])
+@pytest.mark.parametrize(
+    ("target", "count"),
+    [(0.5, 400), *(pytest.param(*each, marks=pytest.mark.long) for each in ((3.0, 40), (200.0, 400)))],
+)
 def test_a_target_is_met_with_little_to_spare_whatever_the_size(target: float, count: int) -> None:
     recipe = replace(PRIVATE, noise_multiplier=None, target_epsilon=target)
     spent = spent_epsilon(recipe, count)

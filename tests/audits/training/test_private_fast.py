@@ -173,11 +173,20 @@ def test_layers_that_are_dead_or_start_at_zero_are_read_by_their_rules() -> None
         assert torch.equal(weights(engine.survey.model), weights(model))
 
 
+CHANGES: list[tuple[float, dict[str, object]]] = [
+    (0.0, {}),
+    (0.8, {"optimizer": "adamw", "schedule": "cosine", "label_smoothing": 0.1}),
+]
+
+
 @pytest.mark.parametrize(
-    ("sigma", "change"),
-    [(0.0, {}), (0.8, {"optimizer": "adamw", "schedule": "cosine", "label_smoothing": 0.1})],
+    ("name", "sigma", "change"),
+    [
+        pytest.param(name, *change, marks=[pytest.mark.long] * (name == "resnet18" and change is CHANGES[1]))
+        for name in KNOWN_TO_OPACUS
+        for change in CHANGES
+    ],
 )
-@pytest.mark.parametrize("name", KNOWN_TO_OPACUS)
 def test_training_is_that_of_opacus(name: str, sigma: float, change: dict[str, object]) -> None:
     recipe = replace(FAST, noise_multiplier=sigma, learning_rate=0.01, **change)
     found = []

@@ -212,7 +212,7 @@ def test_answers_that_are_all_alike_give_finite_equal_scores(name: str) -> None:
 
 RATE, CANDIDATES = 0.05, 100
 RUNS = {"u_mia_shadow": 25}  # ten support vector machines a run
-SIZES = sizes(0.25)
+SIZES = sizes(0.2)
 
 
 def runs_of(name: str, size: float) -> int:
@@ -249,7 +249,9 @@ def test_without_an_effect_the_auc_is_one_half(name: str, size: float) -> None:
 
 
 @SIZES
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name == "u_mia_shadow")) for name in ATTACKS]
+)
 def test_with_an_effect_the_auc_is_above_one_half(name: str, size: float) -> None:
     _, area = simulate(name, -1.5 if name in OVER_UNLEARNED else 1.5, fewer(RUNS.get(name, 40) * 3 // 8, size))
     assert area.mean() > 0.53 + (3.5 if size == 1 else 2) * standard_error(area)

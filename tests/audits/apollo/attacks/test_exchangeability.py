@@ -21,7 +21,7 @@ from tests.cases.synthetic_evidence import evidence_for, make_evidence
 RATES = (0.01, 0.05, 0.1)
 RUNS, POINTS = 60, 200  # 6 000 points that no target saw
 FEWER = {"u_mia_shadow": 15}  # ten support vector machines a run
-SIZES = sizes(0.25)
+SIZES = sizes(0.15)
 PROMISING = sorted(set(ATTACKS) - {"u_mia_oracle"})  # an oracle's null are the judged points
 
 
