@@ -29,9 +29,9 @@ from tune_spaces import SWEEPS
 
 EPSILON = "audit.search.epsilon"
 TINY = (
-    "split.targets=1", "split.shadows=4", "split.train_size=60", "split.target_pool=120", "unlearning.1.epochs=1",
-    "split.candidates={forget: 12, unseen: 12}", "recipe.epochs=1", "audit.fpr=[0.5]", "audit.search.steps=1",
-    "audit.attacks=[apollo]", "compute.workers=0",
+    "split.targets=1", "split.shadows=4", "split.train_size=60", "split.forget=0.5", "split.target_pool=120",
+    "split.candidates={forget: 12, unseen: 20}", "recipe.epochs=1", "unlearning.1.epochs=1", "audit.fpr=[0.5]",
+    "audit.search.steps=1", "audit.attacks=[apollo]", "compute.workers=0",
 )  # fmt: skip
 FILE = {"base": "apollo-smoke", "space": {EPSILON: {"loguniform": [0.02, 1.0]}}, "samples": 3}
 
