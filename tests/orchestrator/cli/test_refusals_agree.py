@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,15 +38,26 @@ def named(plan: Refused) -> str:
     return f"{plan.kind}-{Path(plan.source).name}-{plan.changes}"[:80]
 
 
-EVERY_NTH = 6
-"""Of so many plans one is compared by all commands in the short run; of the others, validate alone."""
+SOME = 3
+"""Plans of a family that the short run has: the first one by all commands, the others by validate alone."""
+
+
+def family(plan: Refused) -> tuple[object, ...]:
+    """Return what plans have in common that are refused by the same check, or by one of a few: where the fault lies."""
+    changes = [change.partition("=")[::2] for change in plan.changes]
+    read = [value.partition(":")[0] for field, value in changes if field == "data.name"]
+    return plan.kind, plan.place, re.sub(r"\d", "", Path(plan.source).name), *(field for field, _ in changes), *read
 
 
 def compared() -> Iterator[Any]:
-    """Yield every refused plan; commands that the short run leaves out with it are marked long."""
-    for number, plan in enumerate(refused()):
-        now = plan.by if number % EVERY_NTH == 0 else plan.by[:1]
-        yield pytest.param(plan._replace(by=now), id=named(plan))
+    """Yield every refused plan; what the short run leaves out of it is marked long."""
+    seen = Counter[tuple[object, ...]]()
+    for plan in refused():
+        seen[family(plan)] += 1
+        number = seen[family(plan)]
+        now = plan.by if number == 1 else plan.by[:1] if number <= SOME else ()
+        if now:
+            yield pytest.param(plan._replace(by=now), id=named(plan))
         if later := plan.by[len(now) :]:
             yield pytest.param(plan._replace(by=later), id=f"{named(plan)}-others", marks=pytest.mark.long)
 
