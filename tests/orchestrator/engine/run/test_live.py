@@ -45,8 +45,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the toy kind, and look at what is done all the time."""
     monkeypatch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
     draw_only(monkeypatch)
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(live_tracking, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.3)
+    monkeypatch.setattr(live_tracking, "LOOK_SECONDS", 0.3)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
 
