@@ -64,7 +64,7 @@ def draw_only(patch: pytest.MonkeyPatch, *names: str) -> None:
         return draw({name: make for name, make in makers.items() if name.startswith(names)}, folder)
 
     for module in DRAWING:
-        patch.setattr(module, "draw", few)
+        patch.setattr(f"{module}.draw", few)
 
 
 def jobs_of(plan: BasePlan, *stages: str, store: Store | None = None) -> tuple[Job, ...]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
+from unittest.mock import patch
 
 from orchestrator.cli.main import main
-from orchestrator.compared.page import page as compared
-from orchestrator.report import writing
-from orchestrator.scored.page import page as scored
 
-DRAWING = (writing, scored, compared)
-"""The modules by whose ``draw`` pages get their figures."""
+DRAWING = ("orchestrator.report.writing", "orchestrator.compared.page.page", "orchestrator.scored.page.page")
+"""The modules by whose ``draw`` pages get their figures; two of them import Matplotlib."""
 UNDRAWN = [sys.executable, "-m", "tests.cases.undrawn"]
 """What begins such a command; the repository has to be on the path."""
 
 if __name__ == "__main__":
-    for module in DRAWING:
-        module.draw = lambda makers, folder: {}
+    for name in DRAWING:
+        patch(f"{name}.draw", lambda makers, folder: {}).start()
     sys.exit(main())
