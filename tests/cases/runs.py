@@ -23,6 +23,7 @@ from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, open_design
 from orchestrator.report import writing
+from tests.cases.undrawn import DRAWING
 from tune_spaces.registry import Sweep
 
 
@@ -62,7 +63,8 @@ def draw_only(patch: pytest.MonkeyPatch, *names: str) -> None:
     def few(makers: writing.Makers, folder: Path) -> dict[str, str]:
         return draw({name: make for name, make in makers.items() if name.startswith(names)}, folder)
 
-    patch.setattr(writing, "draw", few)
+    for module in DRAWING:
+        patch.setattr(f"{module}.draw", few)
 
 
 def jobs_of(plan: BasePlan, *stages: str, store: Store | None = None) -> tuple[Job, ...]:

@@ -29,6 +29,11 @@ SERVED = (
     TARGET.replace("{", "{{").replace("}", "}}")
     + "target: {{weights: '{url}', members: even, served: {{gives: probabilities, token_env: {token}, record: r}}}}\n"
 )
+SMALL = (
+    "audit: {kind: mia, attacks: [loss], judge: loss, fpr: [0.4]}\ndata: {name: digits}\n"
+    "split: {pools: 2, train_size: 60, test: 60, null_models: 2}\n"
+)
+"""A plan that is soon laid out, as one is that nothing is said against."""
 SECRET = "AWS_SECRET_ACCESS_KEY"
 TRACKER = "https://tracker.example"
 COMMANDS = {
@@ -128,7 +133,7 @@ def test_permission_is_for_a_place_and_a_credential_together(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["validate", "plan.yaml"]
-    write(f"tracking: {{uri: '{TRACKER}'}}\n")
+    write(f"{SMALL}tracking: {{uri: '{TRACKER}'}}\n")
     refused([*words, "--allow-addresses", "tracker.example"], capsys)
     refused([*words, "--allow-addresses", f"{SECRET}@tracker.example"], capsys)
     refused([*words, "--allow-addresses", "mlflow-login@other.example"], capsys)
@@ -139,7 +144,7 @@ def test_permission_is_for_a_place_and_a_credential_together(
 
 
 def test_the_command_line_is_the_users_own_word(capsys: pytest.CaptureFixture[str]) -> None:
-    write("tracking: {experiment: theirs}\n")
+    write(f"{SMALL}tracking: {{experiment: theirs}}\n")
     assert main(["validate", "plan.yaml", "--set", f"tracking.uri={TRACKER}"]) == 0
     assert main(["validate", "plan.yaml", "--set", f"tracking={{uri: '{TRACKER}'}}"]) == 0
     capsys.readouterr()
@@ -162,7 +167,7 @@ def test_a_person_is_asked_once_about_all(answer: bool, monkeypatch: pytest.Monk
     for stream in ("stdin", "stderr"):
         monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
     monkeypatch.setattr(click, "confirm", lambda text, **_: asked.append(text) or answer)
-    write(f"tracking: {{uri: '{TRACKER}'}}\ncompute: {{store: 's3://theirs/x'}}\n")
+    write(f"{SMALL}tracking: {{uri: '{TRACKER}'}}\ncompute: {{store: 's3://theirs/x'}}\n")
     assert main(["validate", "plan.yaml"]) == (0 if answer else 2)
     (question,) = asked
     assert "tracker.example" in question and "MLflow" in question and "s3://theirs" in question
@@ -196,7 +201,7 @@ def test_a_server_of_this_machine_is_asked_about_as_others_are(
     monkeypatch.setenv("HOME", str(Path.cwd()))
     for name in ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"):
         monkeypatch.delenv(name)
-    write(f"tracking: {{uri: 'http://{host}:9'}}\n")
+    write(f"{SMALL}tracking: {{uri: 'http://{host}:9'}}\n")
     assert f"mlflow-login@{host}:9" in refused(words, capsys), "there may be a login by the time of the run"
     assert main([*words, "--allow-addresses", f"mlflow-login@{host}:9"]) == 0
 
@@ -223,7 +228,7 @@ def test_a_plan_writes_beside_itself_and_where_one_works_and_elsewhere_not_unask
     other = (tmp_path / "other").as_uri()
 
     def tracked(path: str) -> None:
-        Path(file).write_text(f"tracking: {{uri: 'sqlite:///{path}'}}\n")
+        Path(file).write_text(f"{SMALL}tracking: {{uri: 'sqlite:///{path}'}}\n")
 
     for inside in (f"{tmp_path}/work/x/m.db", f"{tmp_path}/plans/m.db", "m.db"):
         tracked(inside)
@@ -257,7 +262,7 @@ def test_a_home_is_where_what_opens_a_file_takes_it_to_be(tmp_path: Path, monkey
 
 def test_an_address_behind_a_mask_cannot_be_allowed(capsys: pytest.CaptureFixture[str]) -> None:
     hidden = "mssql+pyodbc:///?odbc_connect=Server%3Dtheirs.example"
-    write(f"tracking: {{uri: '{hidden}'}}\n")
+    write(f"{SMALL}tracking: {{uri: '{hidden}'}}\n")
     words = ["validate", "plan.yaml", "--allow-addresses", "mssql-login@mssql+pyodbc:///?odbc_connect=***"]
     assert "--set tracking.uri=" in refused(words, capsys)
     assert main(["validate", "plan.yaml", "--set", f"tracking.uri={hidden}"]) == 0

@@ -63,7 +63,8 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str], named: str) ->
     assert said.startswith("orch: ") and said.count("\n") == 1 and named in said, said
 
 
-def test_a_report_replaces_links_and_writes_through_none(theirs: Path) -> None:
+def test_a_report_replaces_links_and_writes_through_none(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch, "auc", "verdict")
     own, absent = Path("own"), Path("absent")
     symbolic, dangling, hard, aside, again = (theirs / name for name in WRITTEN)
     for file, target in ((symbolic, own), (dangling, absent), (aside, own), (again, own)):
@@ -83,8 +84,9 @@ def test_a_report_replaces_links_and_writes_through_none(theirs: Path) -> None:
 @pytest.mark.parametrize("name", ["figures/auc.csv", "figures/auc.svg", "report.html"])
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
 def test_a_report_is_refused_where_no_file_can_be(
-    theirs: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
+    theirs: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    draw_only(monkeypatch, "auc")
     (theirs / name).unlink()
     if kind == "pipe":
         os.mkfifo(theirs / name)
@@ -116,7 +118,10 @@ def test_a_folder_of_figures_that_is_a_link_is_refused(
     assert not os.listdir("elsewhere") and not Path("absent").exists()
 
 
-def test_scores_are_written_beside_links_and_through_none(theirs: Path, scored: Path) -> None:
+def test_scores_are_written_beside_links_and_through_none(
+    theirs: Path, scored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch)
     for name in ("scores.parquet", "result.json"):
         (theirs / name).unlink(missing_ok=name != "result.json")
     for name in (".scores.parquet.part", ".result.json.part", "scores.parquet", "result.json"):
@@ -269,7 +274,10 @@ def test_groups_of_copies_are_written_through_no_link_of_a_run(theirs: Path) -> 
     assert not Path("absent").exists() and (theirs / "groups.csv").read_text().startswith("id,group")
 
 
-def test_what_names_people_is_for_its_owner_alone(theirs: Path, scored: Path, tmp_path: Path) -> None:
+def test_what_names_people_is_for_its_owner_alone(
+    theirs: Path, scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch, "auc")
     former = os.umask(0o022)
     try:
         assert main(["score", str(scored.parent / "scores.csv"), "--out", "new/run"]) == 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +30,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("kind", TEXTS)
+def sizes() -> Iterator[Any]:
+    """Yield each kind with each size; the jobs of the largest audit take seconds to lay out."""
+    for kind, size in product(TEXTS, SIZES):
+        yield pytest.param(kind, size, marks=[pytest.mark.long] * ((kind, size) == ("apollo", "hours")))
+
+
+@pytest.mark.parametrize(("kind", "size"), sizes())
 def test_every_plan_is_valid_and_of_what_was_asked_for(
     kind: str, size: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ from orchestrator.cli.main import main
 from orchestrator.cli.schema import FORMS, made, published
 from orchestrator.kinds import KINDS
 from tests.cases.apollo_result import write_run
+from tests.cases.runs import draw_only
 from tests.cases.schemas import misfits, validator
 
 
@@ -58,6 +59,7 @@ def test_a_gate_and_fields_of_later_versions_fit_and_broken_documents_do_not(dra
 
 def test_judged_scores_and_comparisons_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    draw_only(monkeypatch)
     drawing = np.random.default_rng(0)
     for name in ("first", "second"):
         with Path(f"{name}.csv").open("w", newline="") as file:

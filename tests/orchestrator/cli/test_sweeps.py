@@ -29,8 +29,9 @@ from tune_spaces import SWEEPS
 
 EPSILON = "audit.search.epsilon"
 TINY = (
-    "split.targets=2", "split.train_size=60", "split.target_pool=120", "split.candidates={forget: 12, unseen: 12}",
-    "recipe.epochs=3", "audit.fpr=[0.5]", "audit.search.steps=1", "audit.attacks=[apollo]", "compute.workers=0",
+    "split.targets=1", "split.shadows=4", "split.train_size=60", "split.forget=0.5", "split.target_pool=120",
+    "split.candidates={forget: 12, unseen: 20}", "recipe.epochs=1", "unlearning.1.epochs=1", "audit.fpr=[0.5]",
+    "audit.search.steps=1", "audit.attacks=[apollo]", "compute.workers=0",
 )  # fmt: skip
 FILE = {"base": "apollo-smoke", "space": {EPSILON: {"loguniform": [0.02, 1.0]}}, "samples": 3}
 
@@ -65,9 +66,9 @@ def test_three_values_are_one_table_one_panel_and_three_nested_runs_over_models_
     assert [row["setting"] for row in document["settings"]] == names
     assert {row["setting"] for row in document["table"]} == set(names)
     assert list((out / "figures").glob("sweep*.svg")) and "ε (radius per step)" in (out / "report.html").read_text()
-    # 2 targets with 8 shadows and 2 offline ones each, whatever the number of settings
+    # a target with 4 shadows and 2 offline ones, whatever the number of settings
     store = Store(str(place / "store"))
-    assert len(store.keys("train")) == document["population"]["models"] - len(store.keys("unlearn")) == 22
+    assert len(store.keys("train")) == document["population"]["models"] - len(store.keys("unlearn")) == 7
     client = MlflowClient(tracking_uri=f"sqlite:///{out}/mlflow.db")
     (experiment,) = [str(each.experiment_id) for each in client.search_experiments() if each.name == "orch"]
     children = client.search_runs([experiment], "tags.`orch.level` = 'setting'")

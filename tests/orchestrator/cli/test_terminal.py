@@ -15,12 +15,13 @@ from tests.cases.kept import empty_mlflow
 from tests.cases.runs import draw_only
 from tests.cases.smallest_plans import smallest_plan
 from tests.cases.terminals import COLOURS, ORCH, Screen, opened
+from tests.cases.undrawn import UNDRAWN
 
 KINDS = {"few": "mia", "apollo": "apollo", "tmia": "tmia", "gnq": "gnq", "mia": "mia", "gnq, given": "gnq"}
 
 GATE = "loss.auc=0.99"
 FEW = {"audit.attacks": ["loss", "lira"]}
-"""The page of few attacks is drawn sooner."""
+"""The run of few attacks that most tests read; it draws no figures, those of all kinds do."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def command(name: str, place: Path, *more: str) -> list[str]:
     plan = smallest_plan("mia", place / "store", **FEW) if name == "few" else smallest_plan(name, place / "store")
     file = place / f"{name}.yaml"
     file.write_text(yaml.safe_dump(plan.resolved()))
-    return [*ORCH, "audit", KINDS[name], str(file), "--out", str(place / name), *more]
+    return [*(UNDRAWN if name == "few" else ORCH), "audit", KINDS[name], str(file), "--out", str(place / name), *more]
 
 
 def shown(name: str, place: Path, *more: str, **environment: str) -> Screen:
@@ -76,7 +77,7 @@ def test_the_command_that_opens_the_tracked_run_is_in_one_line(whole: Screen) ->
 def test_a_report_is_printed_as_its_run_was_and_without_colours_where_that_is_asked_for(
     whole: Screen, place: Path
 ) -> None:
-    report = opened([*ORCH, "report", str(place / "few"), "--no-color"], place)
+    report = opened([*UNDRAWN, "report", str(place / "few"), "--no-color"], place)
     assert report.end() == 0, report.text
     assert COLOURS.search(whole.raw) and not COLOURS.search(report.raw)
     first, _, rest = report.text.partition("\n")
@@ -100,7 +101,7 @@ def test_colours_of_a_run_are_off_where_that_is_asked_for(whole: Screen, place: 
 
 def here(place: Path, *more: str) -> int:
     """Run the command of ``whole`` again, in this process."""
-    return main([*command("few", place, *more)[len(ORCH) :]])
+    return main([*command("few", place, *more)[len(UNDRAWN) :]])
 
 
 def test_a_quiet_run_prints_how_it_ended_and_nothing_else(

@@ -94,7 +94,10 @@ def test_a_plan_is_costed_without_its_data_when_their_size_is_known() -> None:
 def test_imagenet_is_priced_without_its_images_by_a_throughput_that_somebody_states(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    small = ("split.targets=2", "split.shadows=4", "split.offline_shadows=2", "audit.fpr=[0.5]")
+    small = (
+        "split.targets=2", "split.shadows=4", "split.offline_shadows=2", "audit.fpr=[0.5]",
+        "split.candidates={forget: 40, unseen: 40}",
+    )  # fmt: skip
     few = [word for change in small for word in ("--set", change)]
     asked = ["cost", "apollo-imagenet", *few, "--images-per-second", "2000", "--workers", "8"]
     assert main([*asked, "--json"]) == 0

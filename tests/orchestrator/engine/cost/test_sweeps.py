@@ -24,6 +24,8 @@ from tune_spaces.registry import Sweep, fixed
 
 APOLLO = kind_named("apollo")
 BYTES = 1000
+ONE = ("split.targets=1", "audit.fpr=[0.5]")
+"""Jobs of more targets take longer to lay out."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +64,7 @@ def needed(cost: Cost) -> dict[str, int]:
 
 
 def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[str], timed: list[str]) -> None:
-    plan = load_plan("apollo-smoke")
+    plan = load_plan("apollo-smoke", ONE)
     plans = plans_of("apollo-ablation", plan)
     keys: dict[str, set[str]] = {}
     for each in plans:
@@ -71,7 +73,8 @@ def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[s
     store = Store("store")
     for job in jobs_of(plan, "train"):
         store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
-    assert main(["cost", "apollo-smoke", "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
+    one = [word for change in ONE for word in ("--set", change)]
+    assert main(["cost", "apollo-smoke", *one, "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)
     assert (cost["sweep"], cost["settings"]) == ("apollo-ablation", len(plans))
     assert {stage["stage"]: stage["needed"] for stage in cost["stages"]} == {
@@ -83,7 +86,7 @@ def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[s
 
 
 def test_queries_are_counted_for_settings_that_ask_anew() -> None:
-    plan = load_plan("apollo-smoke")
+    plan = load_plan("apollo-smoke", ONE)
     alone = {entry.attack: entry for entry in estimate(APOLLO, plan).queries}
     swept = {entry.attack: entry for entry in estimate(APOLLO, plan, SWEEPS["apollo-ablation"]).queries}
     plans = plans_of("apollo-ablation", plan)
@@ -98,7 +101,7 @@ def test_queries_are_counted_for_settings_that_ask_anew() -> None:
 
 
 def test_settings_of_other_targets_add_to_the_queries_but_not_to_those_of_one_target() -> None:
-    plan = load_plan("apollo-smoke")
+    plan = load_plan("apollo-smoke", ONE)
     alone = {entry.attack: entry for entry in estimate(APOLLO, plan).queries}
     for entry in estimate(APOLLO, plan, SWEEPS["apollo-seeds"]).queries:
         assert entry.per_target == alone[entry.attack].per_target
@@ -120,7 +123,7 @@ def test_a_sweep_of_utilities_makes_targets_only() -> None:
 
 
 def test_points_that_are_not_yet_ranked_are_not_taken_for_random_ones() -> None:
-    plan = load_plan("apollo-smoke", ["split.ranking_models=4"])
+    plan = load_plan("apollo-smoke", ["split.ranking_models=4", *ONE])
     jobs = jobs_of(plan)
     store = Store("store")
     for job in jobs:

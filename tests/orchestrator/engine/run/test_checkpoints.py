@@ -121,7 +121,7 @@ def test_a_plan_may_want_no_checkpoints(tmp_path: Path, minutes: float | None) -
 def test_a_run_says_how_many_models_go_on_from_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = smallest_plan("mia", tmp_path / "store")
+    plan = smallest_plan("mia", tmp_path / "store", **{"audit.attacks": ["loss"]})
     with monkeypatch.context() as patch:
         lost_at(patch, 1)
         with pytest.raises(Lost):

@@ -19,7 +19,7 @@ from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named
 from tests.cases.kept import finished
 from tests.cases.processes import kill_all, start, wait_for
-from tests.cases.runs import jobs_of
+from tests.cases.runs import draw_only, jobs_of
 from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.engine.run.small_plans import scores, small_plan, trained
 from tests.orchestrator.engine.run.test_determinism import OTHERS
@@ -35,8 +35,9 @@ IMPATIENT = {
 
 
 def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
-    cluster: Workers, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cluster: Workers, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    draw_only(monkeypatch)
     plan = smallest_plan("mia", tmp_path / "store", **{"compute.workers": 2})
     command = plan_command(plan, tmp_path)
     driver = start(*command, cwd=tmp_path)

@@ -45,8 +45,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the toy kind, and look at what is done all the time."""
     monkeypatch.setitem(KINDS, "toy", "tests.orchestrator.toy.kind:KIND")
     draw_only(monkeypatch)
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(live_tracking, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.3)
+    monkeypatch.setattr(live_tracking, "LOOK_SECONDS", 0.3)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
 
@@ -218,7 +218,13 @@ def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on
     assert all(after[name].info.run_id == early.info.run_id for name, early in seen["children"].items())
 
 
-@pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt, "KILLED"), (ZeroDivisionError, "FAILED")])
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        pytest.param(KeyboardInterrupt, "KILLED", marks=pytest.mark.long),  # in short: the search that is stopped
+        (ZeroDivisionError, "FAILED"),
+    ],
+)
 def test_a_run_that_breaks_off_says_so_and_goes_on_as_the_same_run(
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None], error: type[BaseException], status: str
 ) -> None:

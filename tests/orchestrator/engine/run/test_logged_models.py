@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from orchestrator.engine.run.served_model import built
 from orchestrator.engine.run.tracking_models import example
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
+from tests.cases.kept import finished
 from tests.cases.runs import UnshownRun, begun, context_of
 from tests.cases.smallest_plans import smallest_plan
 from tests.orchestrator.engine.run.small_plans import small_plan
@@ -65,6 +67,8 @@ def logging(plan: BasePlan, place: Path, which: str) -> BasePlan:
 
 
 def smallest_mia(place: Path, **more: Any) -> BasePlan:
+    """Return the smallest plan of its kind, whose models its store has already."""
+    shutil.copytree(finished("mia").with_name("store"), place / "store", dirs_exist_ok=True)
     return smallest_plan("mia", place / "store", **{"audit.attacks": ["loss"], **more})
 
 

@@ -7,12 +7,12 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from orchestrator.engine.run.streams import PLAIN, write_what_can_be_written
+from tests.cases.undrawn import UNDRAWN
 
 SAID = "ε ≥ 0.49, AUC −.02 …"
 
@@ -53,9 +53,9 @@ def scored(folder: Path, redirections: str = "", **variables: str) -> subprocess
     """Judge a table of scores in ``folder``, with ``redirections`` of a shell."""
     rows = [f"{place % 2},{(place * 37 % 101) / 101}" for place in range(200)]
     (folder / "scores.csv").write_text("member,score\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    words = "-m orchestrator.cli.main score scores.csv --member member --score score --out out"
+    words = "score scores.csv --member member --score score --out out"
     return subprocess.run(
-        f"exec {shlex.quote(sys.executable)} {words} {redirections}",
+        f"exec {shlex.join(UNDRAWN)} {words} {redirections}",
         shell=True,
         cwd=folder,
         capture_output=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 import threading
@@ -12,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 
 from audits.errors import BadInput
 from orchestrator.cli.main import main
@@ -19,6 +21,8 @@ from orchestrator.engine.run.tracking_again import FINISHED_FILE
 from orchestrator.engine.run.tracking_places import Kept, file_of, foreign, kept_in, leads_to, require_places
 from orchestrator.engine.run.tracking_stopped import OPEN_FILE, tokens_in
 from orchestrator.engine.run.tracking_uri import check_uri
+from tests.cases.kept import finished
+from tests.cases.runs import draw_only
 
 QUICK = ["--set", "compute.workers=0", "--quiet"]
 
@@ -91,23 +95,60 @@ def audit(plan: str = "plan.yaml", *more: str, out: str = "out") -> list[str]:
     return ["audit", "mia", plan, "--out", out, *QUICK, *more]
 
 
-@pytest.fixture
-def plan() -> str:
-    assert main(["cp", "mia-smoke", "plan.yaml"]) == 0
+def small_plan(folder: Path, store: Path, **tracking: str) -> str:
+    """Write ``plan.yaml`` in ``folder``, the smallest audit of a kind, and return its name."""
+    fields = yaml.safe_load((finished("mia") / "plan.yaml").read_text())
+    assert not fields.get("tracking", {}).get("uri")
+    (folder / "plan.yaml").write_text(
+        yaml.safe_dump({**fields, "compute": {"workers": 0, "store": str(store)}, "tracking": tracking})
+    )
     return "plan.yaml"
 
 
-def tracked_at(plan: str, uri: str) -> None:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that has all artefacts of the plan."""
+    place = tmp_path_factory.mktemp("made") / "store"
+    return Path(shutil.copytree(finished("mia").with_name("store"), place))
+
+
+@pytest.fixture
+def plan(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a plan file whose audit computes and draws nothing, but is tracked."""
+    draw_only(monkeypatch, "nothing")
+    return small_plan(tmp_path, store)
+
+
+def tracked_at(store: Path, uri: str) -> None:
     """Let the plan file itself name a tracking database."""
-    text = Path(plan).read_text()
-    assert "\ntracking:" not in text
-    Path(plan).write_text(f"{text}\ntracking: {{uri: '{uri}'}}\n")
+    small_plan(Path(), store, uri=uri)
+
+
+@pytest.fixture(scope="module")
+def first_run(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the plan, and its tracked run in ``out``."""
+    folder = tmp_path_factory.mktemp("first") / "here"
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "nothing")
+        patch.chdir(folder)
+        assert main(audit(small_plan(folder, store))) == 0
+    shutil.copytree(folder, folder.with_name("as it was"))
+    return folder
+
+
+@pytest.fixture
+def tracked(first_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work where a run of ``plan.yaml`` was tracked: nothing has been moved or changed since."""
+    shutil.rmtree(first_run)
+    shutil.copytree(first_run.with_name("as it was"), first_run)
+    monkeypatch.chdir(first_run)
 
 
 def test_a_database_that_a_plan_names_sends_nothing_to_a_server_unasked(
-    plan: str, loot: Takes, capsys: pytest.CaptureFixture[str]
+    plan: str, store: Path, loot: Takes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tracked_at(plan, prepared(Path("theirs.db"), f"http://{loot.place}/loot"))
+    tracked_at(store, prepared(Path("theirs.db"), f"http://{loot.place}/loot"))
     assert f"--allow-addresses mlflow-login@{loot.place}" in refused(audit(), capsys)
     assert not loot.seen
     assert main(audit(plan, "--set", "tracking.experiment=mine")) == 0, "the way out"
@@ -140,8 +181,7 @@ def test_the_database_of_a_run_folder_leads_nowhere_else(
         assert list(Path("elsewhere").rglob("result.json"))
 
 
-def test_a_stopped_run_does_not_go_on_in_a_place_of_its_own(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(audit()) == 0
+def test_a_stopped_run_does_not_go_on_in_a_place_of_its_own(tracked: None, capsys: pytest.CaptureFixture[str]) -> None:
     where = Path("elsewhere").absolute().as_uri()
     with closing(sqlite3.connect("out/mlflow.db")) as database, database:
         database.execute(f"UPDATE runs SET artifact_uri = '{where}/' || run_uuid")
@@ -197,8 +237,7 @@ def test_columns_that_change_by_themselves_are_refused(more: str) -> None:
 @pytest.mark.parametrize(
     "name", ["mlartifacts", "mlartifacts/models", "mlartifacts/{run}", "mlartifacts/{run}/artifacts"]
 )
-def test_links_lead_no_tracked_file_elsewhere(plan: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(audit()) == 0
+def test_links_lead_no_tracked_file_elsewhere(tracked: None, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(sqlite3.connect("out/mlflow.db")) as database:
         ((run,),) = database.execute("SELECT run_uuid FROM tags WHERE key = 'orch.level' AND value = 'parent'")
     place = Path("out", name.format(run=run))
@@ -206,12 +245,12 @@ def test_links_lead_no_tracked_file_elsewhere(plan: str, name: str, capsys: pyte
         place.rename("moved")
     place.symlink_to(Path("elsewhere").absolute())
     capsys.readouterr()
-    assert main(audit(plan, "--force")) == 2
+    assert main(audit("plan.yaml", "--force")) == 2
     assert place.name in capsys.readouterr().err and not Path("elsewhere").exists()
 
 
-def test_databases_share_no_place_and_their_files_are_for_the_owner(plan: str) -> None:
-    tracked_at(plan, f"sqlite:///{Path('tracked.db').absolute()}")
+def test_databases_share_no_place_and_their_files_are_for_the_owner(plan: str, store: Path) -> None:
+    tracked_at(store, f"sqlite:///{Path('tracked.db').absolute()}")
     for out in ("one", "two"):
         assert main(audit(out=out)) == 0, "the experiment of an earlier run in another folder"
     assert stat.S_IMODE(Path("mlartifacts").stat().st_mode) == 0o700
