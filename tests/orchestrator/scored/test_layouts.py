@@ -244,6 +244,14 @@ def mia(folder: Path, targets: int, seed: int = 0) -> Path:
     return folder / "scores.parquet"
 
 
+def test_copies_of_a_file_are_no_further_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = privacy_meter(drawn(), tmp_path)
+    files[1].write_bytes(files[0].read_bytes())
+    assert main(["score", *map(str, files)]) == 2
+    error = capsys.readouterr().err
+    assert str(files[0]) in error and str(files[1]) in error and error.count("\n") == 1
+
+
 def test_settings_of_one_table_stay_apart(tmp_path: Path) -> None:
     weak, strong = drawn(), drawn()
     strong |= {"setting": np.full_like(strong["setting"], "more"), "score": strong["score"] + (strong["group"] == "forget")}
