@@ -22,12 +22,16 @@ ONLY = "0"
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack said, with the names of its targets and points; ``left_out``: rows without a number."""
+    """What an attack said, with the names of its targets and points; ``left_out``: rows without a number.
+
+    ``held_out``: decisions of ``judged`` whose thresholds were set here, by other points, and not by the attack.
+    """
 
     judged: Judged
     targets: Names = field(repr=False)
     points: Names | None = field(default=None, repr=False)
     left_out: int = 0
+    held_out: frozenset[str] = frozenset()
 
 
 def attacks_of(part: Part, drop_missing: bool) -> list[Attack]:

@@ -21,6 +21,8 @@ COLUMNS = ("setting", "attack", "target", "member", "score")
 KIND, SCORES = "score", "scores.parquet"
 UNIT = "unit"
 """A column of ``orch score`` where targets hang together: which of them do."""
+OURS = "held_out_"
+"""Columns ``held_out_F`` of ``orch score``: decisions at rate F whose thresholds it set itself, by other points."""
 NAMES = {"target", "point_id"}
 
 
@@ -28,7 +30,7 @@ def kind_of(table: pa.Table) -> str:
     """Return the kind of audit that wrote a table, "" for none."""
     columns = set(table.column_names)
     if (
-        columns <= {*COLUMNS, "point_id", UNIT} | {name for name in columns if name.startswith(DECISION)}
+        columns <= {*COLUMNS, "point_id", UNIT} | {name for name in columns if name.startswith((DECISION, OURS))}
         and set(COLUMNS) <= columns
     ):
         return KIND
@@ -42,7 +44,8 @@ def kind_of(table: pa.Table) -> str:
 def judged_of(table: pa.Table, kind: str) -> list[Judged]:
     """Return the attacks of a scores table of an audit of ``kind``, of ``orch score`` itself too.
 
-    The latter's targets and points are text, also in tables that hold whole numbers there.
+    The latter's targets and points are text, also in tables that hold whole numbers there, and what it decided itself
+    is among the decisions.
     """
     if kind == KIND:
         for name in NAMES & set(table.column_names):
@@ -50,8 +53,13 @@ def judged_of(table: pa.Table, kind: str) -> list[Judged]:
             table = table.set_column(
                 place, name, text_of_names(column_of(table, name, SCORES), f"{SCORES}: column {name!r}")
             )
-        found = judged_rows(table, np.asarray(table["member"].to_numpy(zero_copy_only=False), dtype=bool))
-        return [replace(each, cluster=own) for each, own in zip(found, units_of(table), strict=True)]
+        member = np.asarray(table["member"].to_numpy(zero_copy_only=False), dtype=bool)
+        ours = {name.removeprefix(OURS): name for name in table.column_names if name.startswith(OURS)}
+        made = [each.decisions for each in judged_rows(table, member, decisions=ours)]
+        return [
+            replace(each, decisions={**each.decisions, **decided}, cluster=own)
+            for each, decided, own in zip(judged_rows(table, member), made, units_of(table), strict=True)
+        ]
     read = kind_named(kind).judged
     if read is None:
         raise BadInput(f"scores of audits of kind {kind} cannot be judged again or compared")
@@ -68,8 +76,9 @@ def units_of(table: pa.Table) -> list[NDArray[Any] | None]:
 
 
 def attacks(table: pa.Table, kind: str) -> list[Attack]:
-    """Return the attacks with the names of their targets and points."""
-    return [named(each) for each in judged_of(table, kind)]
+    """Return the attacks with the names of their targets and points, without what ``orch score`` decided itself."""
+    given = [name for name in table.column_names if kind != KIND or not name.startswith(OURS)]
+    return [named(each) for each in judged_of(table.select(given), kind)]
 
 
 def named(judged: Judged) -> Attack:

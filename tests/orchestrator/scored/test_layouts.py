@@ -16,6 +16,7 @@ from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.judged import rows_by
 from audits.statistics.summary import summarise
 from orchestrator.cli.main import main
+from orchestrator.compared.sides import read_side
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.scored.files import read_parquet
 from orchestrator.scored.layouts.own import judged_of
@@ -242,6 +243,20 @@ def mia(folder: Path, targets: int, seed: int = 0) -> Path:
     folder.mkdir()
     (folder / "scores.parquet").write_bytes(pack_table(pa.table(table)))
     return folder / "scores.parquet"
+
+
+@pytest.mark.parametrize("rate", ["0.25", "0.1"])
+def test_scores_that_are_read_again_give_the_same_rows(tmp_path: Path, rate: str) -> None:
+    columns = drawn()
+    if rate == "0.1":
+        del columns["decision_0.25"]
+    (file,) = own(columns, tmp_path)
+    assert main(["score", str(file), "--out", str(tmp_path / "out")]) == 0
+    first, again = judged([file]), judged([tmp_path / "out" / "scores.parquet"])
+    assert {row.thresholds for row in first.table} == {"given" if rate == "0.25" else "held out"}
+    assert again.table == first.table and again.predictive_values == first.predictive_values
+    (side,) = [read_side(tmp_path / "out")]
+    assert all(rate in each.judged.decisions for each in side.said), "what is compared are the decisions of the run"
 
 
 def test_copies_of_a_file_are_no_further_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
