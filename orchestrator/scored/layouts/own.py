@@ -82,7 +82,7 @@ def attacks(table: pa.Table, kind: str) -> list[Attack]:
 
 
 def named(judged: Judged) -> Attack:
-    """Return an attack with the names of its targets and points as text, and its clusters if any has several targets."""
+    """Return an attack with names of targets and points as text, and with its clusters if any has several targets."""
     targets, points = names_of(judged.target), None if judged.point is None else names_of(judged.point)
     together = np.unique(judged.unit).size < np.unique(judged.target).size
     numbered = replace(

@@ -1,4 +1,4 @@
-"""A given program is started once to see whether it can be read and once to be tried, however many settings there are."""
+"""A given program is started once to be read and once to be tried, however many settings share it."""
 
 from __future__ import annotations
 

@@ -269,7 +269,10 @@ def test_copies_of_a_file_are_no_further_targets(tmp_path: Path, capsys: pytest.
 
 def test_settings_of_one_table_stay_apart(tmp_path: Path) -> None:
     weak, strong = drawn(), drawn()
-    strong |= {"setting": np.full_like(strong["setting"], "more"), "score": strong["score"] + (strong["group"] == "forget")}
+    strong |= {
+        "setting": np.full_like(strong["setting"], "more"),
+        "score": strong["score"] + (strong["group"] == "forget"),
+    }
     (file,) = own({name: np.concatenate([weak[name], strong[name]]) for name in weak}, tmp_path)
     found = judged([file])
     assert [(row.setting, row.attack) for row in found.table] == [
@@ -277,7 +280,9 @@ def test_settings_of_one_table_stay_apart(tmp_path: Path) -> None:
     ]
     for row, columns in zip(found.table, (weak, weak, strong, strong), strict=True):
         assert row.targets == TARGETS
-        assert numbers(row)[:3] == [expected(columns, row.attack.removeprefix("scrub."), None)[name] for name in FIELDS[:3]]
+        assert numbers(row)[:3] == [
+            expected(columns, row.attack.removeprefix("scrub."), None)[name] for name in FIELDS[:3]
+        ]
 
 
 def test_one_given_model_is_no_pool_of_two_and_bounds_epsilon_as_any_single_target(tmp_path: Path) -> None:
@@ -292,7 +297,9 @@ def test_pools_stay_pools_in_several_files_and_in_scores_that_are_read_again(tmp
     assert "2 groups of targets" in alone.covers and "4 groups of targets" in both.covers
     assert both.no_epsilon == alone.no_epsilon != ""
     means = [
-        np.mean([roc.auc(row.scores[at], row.member[at]) for at in rows_by(row.target) if row.target[at[0]] // 2 == pool])
+        np.mean(
+            [roc.auc(row.scores[at], row.member[at]) for at in rows_by(row.target) if row.target[at[0]] // 2 == pool]
+        )
         for row in (judged_of(read_parquet(file), "mia")[0] for file in files)
         for pool in (0, 1)
     ]
