@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from audits.data.catalogue import encoded, load
 from audits.data.groups import read_groups
 from audits.data.ids import Points
@@ -67,6 +65,8 @@ def look_at(data: Dataset) -> int:
 
     Raises BadInput for one of which the header does not show that it is damaged.
     """
+    import numpy as np
+
     if isinstance(data.inputs, np.ndarray):
         return 0
     return len(data.inputs[:: max(1, -(-len(data) // LOOKED_AT))])
