@@ -25,6 +25,7 @@ from orchestrator.engine.target_check import check_target_of
 from orchestrator.kinds import open_design
 
 if TYPE_CHECKING:
+    from audits.data.dataset import Dataset
     from orchestrator.engine.plan.base import BasePlan
     from tune_spaces.registry import Settings, Sweep
 
@@ -46,29 +47,29 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
             say(f"orch: {terminal(problem)}", err=True)
         raise click.exceptions.Exit(2) from None
     facts = describe(plan.data.name, plan.data.root)
-    if facts.present:
-        lay_out(plan, sweep)
-    for text in (*plan.notes, *facts.notes, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
+    seen = lay_out(plan, sweep) if facts.present else []
+    noted = dict.fromkeys([*facts.notes, *(note for data in seen for note in data.notes)])
+    for text in (*plan.notes, *noted, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
         say(terminal(text))
     say(terminal(f"{source or 'the embedded default'} is valid{told(sweep, plan) if sweep else ''}"))
 
 
-def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> None:
+def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> list[Dataset]:
     """Lay every setting out on its data as a run does before any work, which refuses what only points and groups show.
 
-    Of a search, whose settings are not known yet, that is the plan itself.
+    Return these data sets. Of a search, whose settings are not known yet, that is the plan itself.
     """
     settings = plan.settings() if sweep is None else {} if searches(sweep) else settings_of(sweep, plan)[0]
-    data = cache(looked_at)
+    look, seen = cache(looked_at), []
     for changes in settings.values() or ({},):
         changed = with_digests(plan.changed(changes) if changes else plan)
-        design = open_design(
-            changed, data=data(changed.data.name, changed.data.root, changed.data.groups), device="cpu"
-        )
+        seen.append(look(changed.data.name, changed.data.root, changed.data.groups))
+        design = open_design(changed, data=seen[-1], device="cpu")
         design.priced().jobs()  # also where others cannot be laid out before the first are done
         check_target_of(design)
         if changed.data.groups is not None:
             design.priced().borders()  # sizes of groups decide whether they can be dealt
+    return seen
 
 
 def searches(sweep: Sweep) -> bool:

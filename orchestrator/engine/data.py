@@ -24,7 +24,7 @@ P = TypeVar("P", bound="BasePlan")
 Named = tuple[str, str | None, str | None]
 Stamp = tuple[tuple[str, int, int], ...]
 LOOKED_AT = 16
-"""Images that are decoded, at most, where a set is only checked: evenly over it."""
+"""Images that are decoded, at most, before any work, of a set that is not read into memory: evenly over it."""
 _LOADED: dict[Named, tuple[Stamp, Dataset]] = {}
 
 
@@ -35,21 +35,41 @@ def data_of(name: str, root: str | None, groups: str | None = None) -> Dataset:
     """
     named, stamp = (name, root, groups), stamp_of(name, root, groups)
     if named not in _LOADED or _LOADED[named][0] != stamp:
-        _LOADED[named] = stamp, read_grouped(name, root, groups) if groups else load(name, root)
+        found = read_grouped(name, root, groups) if groups else load(name, root)
+        look_at(found)
+        _LOADED[named] = stamp, found
     return _LOADED[named][1]
 
 
 def looked_at(name: str, root: str | None, groups: str | None = None) -> Dataset:
     """Return the data set to be checked, not computed with: images in files stay there, and few of them are decoded.
 
-    Their fingerprint is that of the files, so keys of jobs differ from those of a run.
+    Their fingerprint is that of the files, so keys of jobs differ from those of a run. A note says how many were
+    decoded.
     """
     found = encoded(name, root)
     if found is None:
         return data_of(name, root, groups)
     data = replace(found, kept=0).dataset(name)
-    found.images[:: max(1, -(-len(data) // LOOKED_AT))]  # refuses what its header does not show to be damaged
+    if (looked := look_at(data)) < len(data):
+        said = (
+            f"{name}: {looked} of {len(data)} images were decoded, evenly over the set; a run that meets a damaged one "
+            "among the others stops there"
+        )
+        data = replace(data, notes=(*data.notes, said))
     return data if groups is None else data.grouped(read_groups(groups, Points.of(data, root)))
+
+
+def look_at(data: Dataset) -> int:
+    """Decode a few images of a set that stays in its files, and return how many; of sets in memory none.
+
+    Raises BadInput for one of which the header does not show that it is damaged.
+    """
+    import numpy as np
+
+    if isinstance(data.inputs, np.ndarray):
+        return 0
+    return len(data.inputs[:: max(1, -(-len(data) // LOOKED_AT))])
 
 
 def forget_data() -> None:

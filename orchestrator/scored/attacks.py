@@ -22,12 +22,16 @@ ONLY = "0"
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack said, with the names of its targets and points; ``left_out``: rows without a number."""
+    """What an attack said, with the names of its targets and points; ``left_out``: rows without a number.
+
+    ``held_out``: decisions of ``judged`` whose thresholds were set here, by other points, and not by the attack.
+    """
 
     judged: Judged
     targets: Names = field(repr=False)
     points: Names | None = field(default=None, repr=False)
     left_out: int = 0
+    held_out: frozenset[str] = frozenset()
 
 
 def attacks_of(part: Part, drop_missing: bool) -> list[Attack]:
@@ -126,27 +130,31 @@ def refuse_twice(part: Part, targets: Names, points: Names, rows: np.ndarray) ->
 
 
 def joined(found: Sequence[Sequence[Attack]], files: Sequence[str]) -> list[Attack]:
-    """Return the attacks of several files: those of one name are asked of a target a file, unless these name theirs."""
-    by_name: dict[str, list[tuple[str, Attack]]] = {}
+    """Return the attacks of several files: those of one name are asked of a target a file, unless these name theirs.
+
+    Settings stay apart.
+    """
+    by_place: dict[tuple[str, str], list[tuple[str, Attack]]] = {}
     for file, attacks in zip(files, found, strict=True):
         for attack in attacks:
-            by_name.setdefault(attack.judged.attack, []).append((file, attack))
-    return [each[0][1] if len(each) == 1 else together(each) for each in by_name.values()]
+            by_place.setdefault(attack.judged.place, []).append((file, attack))
+    return [each[0][1] if len(each) == 1 else together(each) for each in by_place.values()]
 
 
 def together(parts: Sequence[tuple[str, Attack]]) -> Attack:
     """Return one attack on the targets of several files, each named by its file, and by its group.
 
     The only target of a file that is called by a whole number, or not at all, is called by the file. Where two names
-    would be one, all are quoted. The order of the files does not count.
+    would be one, all are quoted. Targets of a file that hang together still do. The order of the files does not count.
     """
     parts = sorted(parts, key=lambda each: each[0])
     words: list[str] = []
     quoted: list[str] = []
-    targets, points = [], []
+    targets, points, units = [], [], []
     for file, attack in parts:
         distinct, codes = np.unique(attack.judged.target, return_inverse=True)
         targets.append(len(words) + codes)
+        units.append(len(words) + np.unique(attack.judged.unit, return_inverse=True)[1])
         own = [attack.targets.word(int(code)) for code in distinct]
         words += [file if len(own) == 1 and is_whole(own[0]) else f"{file}/{name}" for name in own]
         quoted += [f"{json.dumps(file)}/{json.dumps(name)}" for name in own]
@@ -168,6 +176,7 @@ def together(parts: Sequence[tuple[str, Attack]]) -> Attack:
         decisions={
             name: np.concatenate([each.decisions[name] for each in whole]) for name in first.decisions if name in shared
         },
+        cluster=None if all(each.cluster is None for each in whole) else np.concatenate(units),
     )
     return Attack(
         judged,

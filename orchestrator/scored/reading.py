@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ def read_scores(paths: Sequence[Path], options: Options) -> Scores:
         raise BadInput(f"--layout {options.layout!r}{near}; allowed: {AUTO}, {', '.join(LAYOUTS)}")
     if len({path.resolve() for path in paths}) < len(paths):
         raise BadInput("a file of scores is given twice; give each once")
+    sources = tuple(source(path) for path in paths if files.ending(path))
+    refuse_copies(sources)
     read = [_read(path, options) for path in paths]
     layouts = list(dict.fromkeys(layout for layout, _, _ in read))
     if len(layouts) > 1:
@@ -55,7 +57,15 @@ def read_scores(paths: Sequence[Path], options: Options) -> Scores:
     left_out = sum(found[0].left_out for _, found, _ in read)
     if left_out:
         notes.append(f"{how_many(left_out, 'row')} without a number or a name left out (--drop-missing)")
-    return Scores(tuple(attacks), layouts[0], tuple(map(source, paths)), tuple(notes))
+    return Scores(tuple(attacks), layouts[0], sources, tuple(notes))
+
+
+def refuse_copies(sources: Sequence[Mapping[str, Any]]) -> None:
+    """Raise BadInput for two files of one content: they would count as two targets, with too narrow an interval."""
+    first: dict[str, str] = {}
+    for each in sources:
+        if (same := first.setdefault(each["sha256"], each["file"])) != each["file"]:
+            raise BadInput(f"{same} and {each['file']} hold the same bytes: they are no two targets; give one of them")
 
 
 def labels(paths: Sequence[Path]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from audits.errors import BadInput
@@ -20,7 +21,7 @@ from orchestrator.engine.store.payloads import pack_table
 from orchestrator.report.judged import DECISION
 from orchestrator.scored.attacks import Attack
 from orchestrator.scored.headline import HEADLINE
-from orchestrator.scored.layouts.own import KIND, judged_of
+from orchestrator.scored.layouts.own import KIND, OURS, UNIT, judged_of
 from orchestrator.scored.options import Options
 from orchestrator.scored.page.page import PAGE
 from orchestrator.scored.reading import read_scores
@@ -98,7 +99,10 @@ def table_of(attacks: Sequence[Attack]) -> pa.Table:
         }
         if attack.points is not None and judged.point is not None:
             columns["point_id"] = attack.points.written(judged.point)
+        if judged.cluster is not None:
+            columns[UNIT] = pa.array(np.unique(judged.cluster, return_inverse=True)[1])
         columns |= {"member": pa.array(judged.member), "score": pa.array(judged.scores)}
-        columns |= {f"{DECISION}{name}": pa.array(calls) for name, calls in judged.decisions.items()}
+        for name, calls in judged.decisions.items():
+            columns[f"{OURS if name in attack.held_out else DECISION}{name}"] = pa.array(calls)
         tables.append(pa.table(columns))
     return pa.concat_tables(tables, promote_options="default").combine_chunks()

@@ -21,7 +21,7 @@ from orchestrator.scored.attacks import Attack
 from orchestrator.scored.controls import judged_rows, void_values
 from orchestrator.scored.epsilons import bounds, unbounded
 from orchestrator.scored.options import Options
-from orchestrator.scored.rates import GIVEN, counts_of, decisions_at, own_rule, rates_of, read_off, values_of
+from orchestrator.scored.rates import GIVEN, HELD_OUT, counts_of, decisions_at, own_rule, rates_of, read_off, values_of
 from orchestrator.scored.reading import Scores
 from orchestrator.scored.rows import DecisionRow, EpsilonRow, ScoreResult, ScoreRow, ValueRow
 
@@ -78,6 +78,7 @@ def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResu
             judged=replace(
                 judged, decisions={**judged.decisions, **{f"{rate:g}": calls for rate, (calls, _) in made.items()}}
             ),
+            held_out=frozenset(f"{rate:g}" for rate, (_, whose) in made.items() if whose == HELD_OUT),
         )
         for attack, (judged, made) in zip(attacks, decided, strict=True)
     ]

@@ -18,6 +18,7 @@ from orchestrator.engine.given import GivenJobs
 from orchestrator.engine.given_files import STAGE
 from orchestrator.engine.run.given import program_bytes
 from orchestrator.engine.run.opened import ANSWERS, reading_of, require_program, stored_form
+from orchestrator.engine.run.passed import check_once
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.payloads import unpack_table
 
@@ -74,13 +75,21 @@ def planted(design: Any) -> list[Job]:
 
 
 def try_program(design: GivenJobs, field: str, asked: Ids) -> None:
-    """Refuse the program in ``field`` if it does not answer about points ``asked``, or as the plan does not say."""
+    """Refuse the program in ``field`` if it does not answer about points ``asked``, or as the plan does not say.
+
+    It is tried once in a process on the same points.
+    """
     target = design.the_target
     name, form = target.named((field,))[field], target.form(field)
     require_program(name, form)
-    ask = answers_of(RUNS[form](program_bytes(name), name))
-    points = points_to_try(design.data.inputs, asked)
-    Answering(ask, reading_of(target, field, design.target_classes), name)(as_float(inputs_of(design, points)))
+    data, reading = program_bytes(name), reading_of(target, field, design.target_classes)
+    x = as_float(inputs_of(design, points_to_try(design.data.inputs, asked)))
+
+    def answer() -> None:
+        Answering(answers_of(RUNS[form](data, name)), reading, name)(x)
+
+    asked_about = (str(x.dtype), str(tuple(x.shape)), x.cpu().numpy().tobytes())
+    check_once(answer, form, name, data, repr(reading), *asked_about)
 
 
 def check_answers(design: GivenJobs, asked: Ids) -> None:

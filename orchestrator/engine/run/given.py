@@ -32,6 +32,7 @@ from orchestrator.engine.run.opened import (
     reading_of,
     require_program,
 )
+from orchestrator.engine.run.passed import check_once
 from orchestrator.engine.store.payloads import pack_arrays, pack_json, pack_table
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def check_file(name: str, form: Form, plan: BasePlan, shaped: Callable[[], nn.Mo
         case "torchscript":
             program_file(name, form)
         case "onnx":
-            RUNS[form](program_bytes(name), name)
+            data = program_bytes(name)
+            check_once(lambda: RUNS[form](data, name), form, name, data)
         case "record":
             recorded(Path(name).expanduser())
         case "answers":

@@ -103,6 +103,27 @@ def planted_folders() -> Iterator[tuple[str, str, Write]]:
     yield "folder:.", "holds 1 class folder;", lambda place: test_class_folders.plant(place, "a/0.png") and None
     yield "imagenet", "train/ and val/ each hold one folder", lambda place: (place / "train").mkdir()
     yield "imagenet", "holds the class n09999999", test_imagenet.write_another_class
+    for name, write, file in CUT:
+        yield name, f"image .*{re.escape(file)} cannot be read", cutting(write, file)
+
+
+CUT: tuple[tuple[str, Write, str], ...] = (
+    ("imagenet?size=16", lambda place: test_imagenet.write_imagenet(place) and None, "n01440764_2.JPEG"),
+    ("folder:animals", lambda place: test_image_folders.image_folder(place / "animals", "png") and None, "30.png"),
+)
+"""Sets of images, one of which is damaged behind its header."""
+
+
+def cutting(write: Write, file: str) -> Write:
+    """Return what writes a set, and then cuts the end of one of its files off."""
+
+    def both(place: Path) -> None:
+        write(place)
+        (damaged,) = place.rglob(file)
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[: len(whole) - 40])
+
+    return both
 
 
 def write_emptied(place: Path, empty: str) -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 from audits.data import images
 from audits.data.catalogue import describe
 from orchestrator.cli.main import main
-from orchestrator.engine.data import LOOKED_AT
+from orchestrator.engine.data import LOOKED_AT, looked_at
 from orchestrator.engine.plan.points import points_in
 from orchestrator.engine.plan.sections import Data
 
@@ -48,11 +48,20 @@ def test_a_plan_is_checked_without_decoding_all_images(
     assert main(["new", plan, "--kind", "gnq", "--size", "seconds", "--data", folder]) == 0
     assert main(["validate", plan]) == 0
     assert 0 < len(decoded) <= LOOKED_AT < 200
-    capsys.readouterr()
+    assert f"{len(decoded)} of 200 images were decoded" in capsys.readouterr().out
     whole = decoded[-1].read_bytes()
     decoded[-1].write_bytes(whole[: len(whole) - 40])
     assert main(["validate", plan]) == 2
     assert decoded[-1].name in capsys.readouterr().err
+
+
+def test_of_a_set_that_is_decoded_whole_nothing_is_left_to_say(
+    tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        for number in range(8, 100):
+            (tmp_path / "set" / name / f"{number:03}.png").unlink()
+    assert looked_at(folder, None).notes == ()
 
 
 def test_names_of_points_are_had_without_decoding(folder: str, decoded: list[Path]) -> None:

@@ -11,9 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from audits.statistics import roc
+from audits.statistics.intervals import ibragimov_mueller_t
+from audits.statistics.judged import rows_by
 from audits.statistics.summary import summarise
 from orchestrator.cli.main import main
+from orchestrator.compared.sides import read_side
 from orchestrator.engine.store.payloads import pack_table
+from orchestrator.scored.files import read_parquet
+from orchestrator.scored.layouts.own import judged_of
 from orchestrator.scored.options import Options
 from orchestrator.scored.reading import read_scores
 from orchestrator.scored.rows import ScoreResult, ScoreRow
@@ -214,6 +220,97 @@ def test_our_own_decisions_are_those_that_rates_are_of(tmp_path: Path) -> None:
         told = getattr(row, name)
         assert [told.value, told.low, told.high] == [ours[f"{name}{end}"] for end in ("", "_low", "_high")]
     assert row.thresholds == "given" and row.promised_fpr == 0.25 and row.other_targets_tpr == ours["roc_tpr"]
+
+
+def mia(folder: Path, targets: int, seed: int = 0) -> Path:
+    """Write the scores table of a run of ours of so many targets, two a pool with one half of its points each."""
+    rng = np.random.default_rng(seed)
+    half = rng.permutation(np.arange(POINTS) % 2 == 0)
+    member = np.concatenate([half ^ bool(target % 2) for target in range(targets)])
+    size = len(member)
+    target = np.repeat(np.arange(targets), POINTS)
+    table = {
+        "setting": ["base"] * size,
+        "attack": ["loss"] * size,
+        "role": ["target"] * size,
+        "pool": target // 2,
+        "target": target,
+        "point_id": np.tile(np.arange(POINTS), targets) + POINTS * (target // 2),
+        "canary": np.zeros(size, bool),
+        "member": member,
+        "score": rng.normal(size=size) + member + np.repeat(rng.normal(size=targets), POINTS) * member,
+    }
+    folder.mkdir()
+    (folder / "scores.parquet").write_bytes(pack_table(pa.table(table)))
+    return folder / "scores.parquet"
+
+
+@pytest.mark.parametrize("rate", ["0.25", "0.1"])
+def test_scores_that_are_read_again_give_the_same_rows(tmp_path: Path, rate: str) -> None:
+    columns = drawn()
+    if rate == "0.1":
+        del columns["decision_0.25"]
+    (file,) = own(columns, tmp_path)
+    assert main(["score", str(file), "--out", str(tmp_path / "out")]) == 0
+    first, again = judged([file]), judged([tmp_path / "out" / "scores.parquet"])
+    assert {row.thresholds for row in first.table} == {"given" if rate == "0.25" else "held out"}
+    assert again.table == first.table and again.predictive_values == first.predictive_values
+    (side,) = [read_side(tmp_path / "out")]
+    assert all(rate in each.judged.decisions for each in side.said), "what is compared are the decisions of the run"
+
+
+def test_copies_of_a_file_are_no_further_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = privacy_meter(drawn(), tmp_path)
+    files[1].write_bytes(files[0].read_bytes())
+    assert main(["score", *map(str, files)]) == 2
+    error = capsys.readouterr().err
+    assert str(files[0]) in error and str(files[1]) in error and error.count("\n") == 1
+
+
+def test_settings_of_one_table_stay_apart(tmp_path: Path) -> None:
+    weak, strong = drawn(), drawn()
+    strong |= {
+        "setting": np.full_like(strong["setting"], "more"),
+        "score": strong["score"] + (strong["group"] == "forget"),
+    }
+    (file,) = own({name: np.concatenate([weak[name], strong[name]]) for name in weak}, tmp_path)
+    found = judged([file])
+    assert [(row.setting, row.attack) for row in found.table] == [
+        (setting, f"scrub.{attack}") for setting in ("base", "more") for attack in ("strong", "weak")
+    ]
+    for row, columns in zip(found.table, (weak, weak, strong, strong), strict=True):
+        assert row.targets == TARGETS
+        assert numbers(row)[:3] == [
+            expected(columns, row.attack.removeprefix("scrub."), None)[name] for name in FIELDS[:3]
+        ]
+
+
+def test_one_given_model_is_no_pool_of_two_and_bounds_epsilon_as_any_single_target(tmp_path: Path) -> None:
+    found = judged([mia(tmp_path / "given", 1)])
+    assert not found.no_epsilon and found.epsilons
+    assert found.table[0].targets == 1 and "one target" in found.covers
+
+
+def test_pools_stay_pools_in_several_files_and_in_scores_that_are_read_again(tmp_path: Path) -> None:
+    files = [mia(tmp_path / name, 4, seed) for seed, name in enumerate(("a", "b"))]
+    alone, both = judged(files[:1]), judged(files)
+    assert "2 groups of targets" in alone.covers and "4 groups of targets" in both.covers
+    assert both.no_epsilon == alone.no_epsilon != ""
+    means = [
+        np.mean(
+            [roc.auc(row.scores[at], row.member[at]) for at in rows_by(row.target) if row.target[at[0]] // 2 == pool]
+        )
+        for row in (judged_of(read_parquet(file), "mia")[0] for file in files)
+        for pool in (0, 1)
+    ]
+    low, high = ibragimov_mueller_t(means, 0.95)
+    assert numbers(both.table[0])[:3] == pytest.approx([np.mean(means), max(0.0, low), min(1.0, high)])
+    for paths, first in ((files[:1], alone), (files, both)):
+        out = tmp_path / f"out{len(paths)}"
+        assert main(["score", *map(str, paths), "--out", str(out)]) == 0
+        again = judged([out / "scores.parquet"])
+        assert numbers(again.table[0]) == numbers(first.table[0]) and again.covers == first.covers
+        assert again.no_epsilon == first.no_epsilon
 
 
 def test_a_wrong_layout_a_mixture_and_a_missing_companion_are_one_line(
