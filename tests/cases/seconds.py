@@ -29,6 +29,10 @@ class Clock:
         self.tests: dict[str, Seconds] = {}
         self.before = cpu_seconds()
 
+    def pytest_collection_finish(self) -> None:
+        """Count from here: what is imported until all tests are collected is of none of them."""
+        self.before = cpu_seconds()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let a report carry the CPU seconds since the last one."""
