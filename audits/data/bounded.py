@@ -76,7 +76,7 @@ def table_within(
 
     check_fetched(file, what)
     limit = room() if most is None else most
-    size, batches = taken, []
+    size, batches, dictionaries = taken, [], dict[int, Any]()
     with pq.ParquetFile(file) as known:
         schema, wanted = known.schema_arrow, written_once(known)
     if columns is not None:
@@ -85,7 +85,10 @@ def table_within(
         for group in range(parts.num_row_groups):  # a group has dictionaries of its own, which no nested array can mix
             for batch in parts.iter_batches(ROWS_OF_TEXT if wanted else ROWS_AT_ONCE, [group], columns):
                 found = batch if columns is None else batch.select(schema.names)
-                size += sum(map(unpacked_bytes, found.columns, schema.types))
+                pairs = zip(found.columns, schema.types, strict=True)
+                parts = [once(part, kind, dictionaries, number) for number, (part, kind) in enumerate(pairs)]
+                found = pa.RecordBatch.from_arrays([part for part, _ in parts], schema=found.schema)
+                size += sum(map(unpacked_bytes, found.columns, schema.types)) - sum(shared for _, shared in parts)
                 if size > limit:
                     raise too_large(what, limit, advice)
                 batches.append(pa.Table.from_batches([found]).cast(schema))
@@ -107,6 +110,23 @@ def written_once(file: Any) -> list[str]:
     leaves = [file.schema.column(number) for number in range(len(file.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     return [path for path in texts if any(path == name or path.startswith(f"{name}.") for name in names)]
+
+
+def once(values: Any, kind: Any, dictionaries: dict[int, Any], column: int) -> tuple[Any, int]:
+    """Return an array with the dictionary that its ``column`` had before in the place of an equal one, which goes.
+
+    pyarrow gives each batch a copy of that of its row group. Only an array that stays a dictionary, by its ``kind``, is
+    changed. Also returns how many bytes are counted already; ``dictionaries`` holds the latest of each column.
+    """
+    import pyarrow as pa
+
+    if not (pa.types.is_dictionary(values.type) and pa.types.is_dictionary(kind)):
+        return values, 0
+    own, former = values.dictionary, dictionaries.get(column)
+    if former is None or not former.equals(own):
+        dictionaries[column] = own
+        return values, 0
+    return pa.DictionaryArray.from_arrays(values.indices, former, ordered=kind.ordered), int(former.nbytes)
 
 
 def unpacked_bytes(values: Any, kind: Any) -> int:
