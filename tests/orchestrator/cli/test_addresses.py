@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,19 @@ def test_a_job_is_given_the_permissions_of_its_plan(monkeypatch: pytest.MonkeyPa
     sent = read_command(Session(), words).words
     assert sent[-4:-2] == ("--allow-addresses", "mlflow-login@tracker.example")
     assert sent.count("--allow-addresses") == 1, "what stands on the command line needs none, and no cluster is joined"
+    monkeypatch.setenv("ORCH_ALLOW_ADDRESSES", "s3://named.in.the.environment")
+    sent = read_command(Session(), [*words, "--allow-addresses", "mlflow-login@artifacts.example"]).words
+    given = [word for before, word in pairwise(sent) if before == "--allow-addresses"]
+    assert given == [
+        "s3://named.in.the.environment",
+        "mlflow-login@artifacts.example",
+        "mlflow-login@tracker.example",
+    ], "a database on a node may ask for more than the plan"
+    with pytest.raises(BadInput, match="credentials"):
+        read_command(Session(), [*words, "--allow-addresses", "s3://KEY:SECRET@bucket"])
+    monkeypatch.setenv("ORCH_ALLOW_ADDRESSES", "s3://KEY:SECRET@bucket")
+    with pytest.raises(BadInput, match="credentials"):
+        read_command(Session(), words)
 
 
 def test_what_allows_nothing_is_refused() -> None:
