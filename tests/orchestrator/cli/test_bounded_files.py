@@ -188,11 +188,23 @@ def test_a_dictionary_is_counted_once_however_many_rows_refer_to_it(tmp_path: Pa
     found = table_within(tmp_path / "pandas.parquet", "it")
     assert found.schema == table.schema and found.equals(table)
     distinct = pa.DictionaryArray.from_arrays(
-        pa.array(np.arange(rows), pa.int32()), pa.array([f"{row:0500}" for row in range(rows)])
+        pa.array(np.arange(rows), pa.int32()), pa.array([f"{row:0300}" for row in range(rows)])
     )
-    pq.write_table(pa.table({"who": distinct}), tmp_path / "many.parquet", row_group_size=1000)
+    pq.write_table(pa.table({"who": distinct}), tmp_path / "many.parquet", row_group_size=rows // 8)
     with pytest.raises(BadInput, match="GiB"):
         table_within(tmp_path / "many.parquet", "it")
+
+
+@pytest.mark.parametrize("kind", [pa.binary(50_000), pa.list_(pa.int64())])
+def test_wide_rows_are_counted_before_many_of_them_are_read(kind: pa.DataType, tmp_path: Path, room: None) -> None:
+    file, rows, value = tmp_path / "wide.parquet", 4000, bytes(50_000) if kind == pa.binary(50_000) else [0] * 6250
+    wide = pa.array([value], kind).take(pa.array(np.zeros(rows, np.int64)))
+    pq.write_table(pa.table({"x": wide, "score": range(rows)}), file)
+    del wide
+    assert file.stat().st_size < 2**20
+    with counted() as pool, pytest.raises(BadInput, match="GiB"):
+        table_within(file, "it")
+    assert pool.max_memory() < 6 * bounded.room(), "and not 200 MB"
 
 
 def saved(folder: Path, table: pa.Table, compression: str | None) -> Path:
