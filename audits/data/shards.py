@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from audits.addresses import FILE_SYSTEMS
 from audits.credentials import hide, mask, reveal
 from audits.data.bounded import table_within
 from audits.data.dataset import Dataset, Description, fingerprint
 from audits.data.source import CATALOGUE, Request, Source
-from audits.errors import BadInput
+from audits.errors import BadInput, did_you_mean
 from audits.plain_json import from_json
 from audits.writing import write_whole
 
@@ -191,6 +192,12 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
     import pyarrow as pa
     from pyarrow import fs
 
+    scheme = uri.partition("://")[0] if "://" in uri else "file"
+    if scheme not in FILE_SYSTEMS:
+        raise BadInput(
+            f"{uri!r} is no usable place: no file system is called {scheme!r}{did_you_mean(scheme, FILE_SYSTEMS)}; "
+            f"give a local path or an address such as s3://bucket/folder (schemes: {', '.join(FILE_SYSTEMS)})"
+        )
     try:
         if "://" in uri:
             filesystem, path = fs.FileSystem.from_uri(reveal(uri))
