@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -174,7 +174,7 @@ def opened(file: Path, content: bytes | None = None) -> Iterator[Image]:
 
     with ExitStack() as stack:
         try:
-            stream = regular.opened(file) if content is None else io.BytesIO(content)
+            stream: IO[bytes] = regular.opened(file) if content is None else io.BytesIO(content)
             image = Image.open(stack.enter_context(stream), formats=FORMATS)
         except Image.DecompressionBombError:
             raise BadInput(f"image {file} {TOO_LARGE}") from None
