@@ -11,6 +11,11 @@ from audits.credentials import CONTAINERS, WEB, reveal, split_off, without_mask
 
 LOCAL = ("", "file", "sqlite")
 """Schemes of this machine's own files."""
+BUCKETS = ("s3", "gs", "gcs", "abfs", "abfss")
+"""Schemes of file systems in which the place of the host names a bucket or a container."""
+FILE_SYSTEMS = (*BUCKETS, "file", "hdfs", "viewfs")
+"""Schemes of the addresses that are opened as file systems. Others, of which pyarrow knows some, may lead on to places
+that nothing in the address shows: ``fsspec+reference::file://`` to those in a file."""
 CLOUDS = {"s3": "aws-keys", "gs": "google-login", "gcs": "google-login", "abfs": "azure-login", "abfss": "azure-login"}
 """Scheme → the credentials of the environment that pyarrow sends, as a permission calls them."""
 ENDPOINT = "endpoint_override"

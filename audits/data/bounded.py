@@ -6,6 +6,7 @@ than follows, a list within a list within a list.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,10 @@ ADVICE = "is it what it should be? if so, cut it into parts, or use a machine wi
 LARGEST_JSON = 2**30
 ROWS_AT_ONCE = 2**16
 ROWS_OF_TEXT = 2**11
-"""Rows of a Parquet file that are read together; fewer where a row has texts, which may each be another one."""
+ROWS_OF_LISTS = 2**8
+BYTES_AT_ONCE = 2**25
+"""Rows of a Parquet file that are read together before they are counted; fewer where a row has texts, which may each be
+another one, or lists, whose length nothing says, and of wide rows as many as take so many bytes."""
 
 
 def room() -> int:
@@ -57,14 +61,14 @@ def json_within(path: Path, what: str, most: int = LARGEST_JSON) -> Any:
 
 
 def table_within(
-    file: Path,
+    file: Path | bytes,
     what: str,
     columns: Sequence[str] | None = None,
     most: int | None = None,
     taken: int = 0,
     advice: str = ADVICE,
 ) -> pa.Table:
-    """Return the rows of a Parquet file, or some of its columns.
+    """Return the rows of a Parquet file, or of the bytes of one, or some of its columns.
 
     What a file says of its own size is no bound, since a value that is written once can stand in any number of rows. So
     texts and bytes are read as dictionaries, each value once, and are counted before they are unpacked. Raises BadInput
@@ -76,20 +80,40 @@ def table_within(
 
     check_fetched(file, what)
     limit = room() if most is None else most
-    size, batches = taken, []
-    with pq.ParquetFile(file) as known:
-        schema, wanted = known.schema_arrow, written_once(known)
+    size, batches, dictionaries = taken, [], dict[int, Any]()
+    with pq.ParquetFile(source_of(file)) as known:
+        schema, wanted, rows = known.schema_arrow, written_once(known), rows_at_once(known, limit)
+    if not rows:
+        raise too_large(what, limit, advice)
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns], schema.metadata)
-    with pq.ParquetFile(file, read_dictionary=wanted) as parts:
+    with pq.ParquetFile(source_of(file), read_dictionary=wanted) as parts:
         for group in range(parts.num_row_groups):  # a group has dictionaries of its own, which no nested array can mix
-            for batch in parts.iter_batches(ROWS_OF_TEXT if wanted else ROWS_AT_ONCE, [group], columns):
+            for batch in parts.iter_batches(min(rows, ROWS_OF_TEXT) if wanted else rows, [group], columns):
                 found = batch if columns is None else batch.select(schema.names)
-                size += sum(map(unpacked_bytes, found.columns, schema.types))
+                pairs = zip(found.columns, schema.types, strict=True)
+                whole = [once(each, kind, dictionaries, number) for number, (each, kind) in enumerate(pairs)]
+                found = pa.RecordBatch.from_arrays([each for each, _ in whole], schema=found.schema)
+                size += sum(map(unpacked_bytes, found.columns, schema.types)) - sum(shared for _, shared in whole)
                 if size > limit:
                     raise too_large(what, limit, advice)
                 batches.append(pa.Table.from_batches([found]).cast(schema))
     return pa.concat_tables(batches).combine_chunks() if batches else schema.empty_table()
+
+
+def source_of(file: Path | bytes) -> Path | io.BytesIO:
+    """Return what pyarrow opens for a file, or for the bytes of one."""
+    return io.BytesIO(file) if isinstance(file, bytes) else file
+
+
+def rows_at_once(file: Any, most: int) -> int:
+    """Return how many rows of a ``ParquetFile`` to read before they are counted; 0 where ``most`` bytes hold none."""
+    leaves = [file.schema.column(number) for number in range(len(file.schema))]
+    width = sum(leaf.length if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 8 for leaf in leaves)
+    if width > most:
+        return 0
+    lists = any(leaf.max_repetition_level for leaf in leaves)
+    return max(1, min(ROWS_OF_LISTS if lists else ROWS_AT_ONCE, min(BYTES_AT_ONCE, most) // max(width, 1)))
 
 
 def written_once(file: Any) -> list[str]:
@@ -107,6 +131,23 @@ def written_once(file: Any) -> list[str]:
     leaves = [file.schema.column(number) for number in range(len(file.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     return [path for path in texts if any(path == name or path.startswith(f"{name}.") for name in names)]
+
+
+def once(values: Any, kind: Any, dictionaries: dict[int, Any], column: int) -> tuple[Any, int]:
+    """Return an array with the dictionary that its ``column`` had before in the place of an equal one, which goes.
+
+    pyarrow gives each batch a copy of that of its row group. Only an array that stays a dictionary, by its ``kind``, is
+    changed. Also returns how many bytes are counted already; ``dictionaries`` holds the latest of each column.
+    """
+    import pyarrow as pa
+
+    if not (pa.types.is_dictionary(values.type) and pa.types.is_dictionary(kind)):
+        return values, 0
+    own, former = values.dictionary, dictionaries.get(column)
+    if former is None or not former.equals(own):
+        dictionaries[column] = own
+        return values, 0
+    return pa.DictionaryArray.from_arrays(values.indices, former, ordered=kind.ordered), int(former.nbytes)
 
 
 def unpacked_bytes(values: Any, kind: Any) -> int:

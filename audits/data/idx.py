@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import zlib
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from audits.data.bounded import ADVICE, room, too_large
 from audits.data.dataset import IMAGE_RANGE, Dataset, Description
 from audits.data.lfs_pointers import check_fetched
 from audits.data.regular import content_of
@@ -32,7 +34,7 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
     check_fetched(path, str(path))
     try:
         content = content_of(path)
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        content = unpacked(content, path) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{path} cannot be read: {error}") from error
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != UNSIGNED_BYTE:
@@ -44,6 +46,16 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
     if len(content) != start + math.prod(shape):
         raise BadInput(f"{path} is not as long as its header says ({len(content)} bytes for shape {shape})")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+
+
+def unpacked(content: bytes, path: Path) -> bytes:
+    """Return what the bytes of the gzip file ``path`` hold; BadInput for more than there is room for."""
+    most = room()
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+        found = stream.read(most + 1)
+    if len(found) > most:
+        raise too_large(str(path), most, ADVICE)
+    return found
 
 
 @dataclass(frozen=True)

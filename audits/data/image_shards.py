@@ -25,6 +25,7 @@ from audits.data.regular import opened
 from audits.data.shard_manifest import INDEX, MANIFEST, Manifest, Shard
 from audits.data.shard_writer import sha256_of
 from audits.data.source import CATALOGUE, Request, Source
+from audits.data.tar_files import BadTar, members_of, reading
 from audits.errors import BadInput
 
 DECODERS: dict[str, Decoder] = {images.RULE: images.decode, imagenet.RULE: imagenet.decode}
@@ -181,8 +182,11 @@ def _fault(folder: Path, shard: Shard, rows: npt.NDArray[np.int64], index: dict[
         return fault
     if sha256_of(path) != shard.sha256:
         return "its checksum is not that of the manifest"
-    with tarfile.open(path, "r:", encoding="utf-8", errors="surrogateescape") as tar:
-        found = [(os.fsencode(member.name), member.offset_data, member.size) for member in tar]
+    try:
+        with reading(), tarfile.open(path, "r:", encoding="utf-8", errors="surrogateescape") as tar:
+            found = [(os.fsencode(member.name), member.offset_data, member.size) for member in members_of(tar)]
+    except BadTar as error:
+        return str(error)
     told = zip(*(index[name][rows].tolist() for name in ("id", "offset", "length")), strict=True)
     return "" if found == list(told) else "its images are not where the index says"
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -163,24 +164,27 @@ def opened_as(file: Path, mode: str, content: bytes | None = None) -> Image:
             raise unreadable(file, error) from error
 
 
-def opened(file: Path, content: bytes | None = None) -> Image:
-    """Return the image with its header read; BadInput when that is damaged or tells of too many pixels."""
+@contextmanager
+def opened(file: Path, content: bytes | None = None) -> Iterator[Image]:
+    """Yield the image with its header read; BadInput when that is damaged or tells of too many pixels.
+
+    The file is opened once, so that what is read is what was found to be a file.
+    """
     from PIL import Image
 
-    try:
-        if content is None:
-            regular.opened(file).close()
-        image = Image.open(file if content is None else io.BytesIO(content), formats=FORMATS)
-    except Image.DecompressionBombError:
-        raise BadInput(f"image {file} {TOO_LARGE}") from None
-    except Exception as error:  # as above
-        check_fetched(file if content is None else content, f"image {file}")
-        raise unreadable(file, error) from error
-    width, height = image.size
-    if width * height > MOST_PIXELS:
-        image.close()
-        raise BadInput(f"image {file} is {width}×{height} and {TOO_LARGE}")
-    return image
+    with ExitStack() as stack:
+        try:
+            stream: IO[bytes] = regular.opened(file) if content is None else io.BytesIO(content)
+            image = Image.open(stack.enter_context(stream), formats=FORMATS)
+        except Image.DecompressionBombError:
+            raise BadInput(f"image {file} {TOO_LARGE}") from None
+        except Exception as error:  # as above
+            check_fetched(file if content is None else content, f"image {file}")
+            raise unreadable(file, error) from error
+        width, height = image.size
+        if width * height > MOST_PIXELS:
+            raise BadInput(f"image {file} is {width}×{height} and {TOO_LARGE}")
+        yield image
 
 
 TOO_LARGE = f"has more than {MOST_PIXELS // 10**6} megapixels, the most that are read; scale it down, or remove it"

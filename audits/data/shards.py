@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from audits.addresses import FILE_SYSTEMS
 from audits.credentials import hide, mask, reveal
+from audits.data.bounded import table_within
 from audits.data.dataset import Dataset, Description, fingerprint
 from audits.data.source import CATALOGUE, Request, Source
-from audits.errors import BadInput
+from audits.errors import BadInput, did_you_mean
+from audits.plain_json import from_json
 from audits.writing import write_whole
 
 if TYPE_CHECKING:
@@ -56,16 +59,26 @@ class Header:
             raise BadInput(
                 f"{place} is a Parquet file, but not one that 'orch data shard' wrote; read it as table:PATH"
             )
-        fields: dict[str, Any] = json.loads(text)
-        bounds = fields["value_range"]
-        return Header(
-            points=fields["points"],
-            shape=tuple(fields["shape"]),
-            dtype=fields["dtype"],
-            classes=tuple(fields["classes"]),
-            value_range=None if bounds is None else (bounds[0], bounds[1]),
-            fingerprint=fields["fingerprint"],
-        )
+        try:
+            fields: dict[str, Any] = from_json(text)
+            bounds, dtype = fields["value_range"], np.dtype(str(fields["dtype"]))
+            if dtype.kind not in "biuf":
+                raise TypeError(f"points of {dtype}")
+            return Header(
+                points=int(fields["points"]),
+                shape=tuple(map(int, fields["shape"])),
+                dtype=dtype.str,
+                classes=tuple(map(str, fields["classes"])),
+                value_range=None if bounds is None else (float(bounds[0]), float(bounds[1])),
+                fingerprint=str(fields["fingerprint"]),
+            )
+        except (ValueError, TypeError, LookupError, OverflowError) as error:
+            raise BadInput(f"{place} is no shard that 'orch data shard' wrote ({_first_line(error)})") from None
+
+    @property
+    def width(self) -> int:
+        """The bytes of one point."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 def pack(
@@ -100,14 +113,23 @@ def unpack(name: str, files: list[bytes], place: str) -> Dataset:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    tables: list[Table] = []
     try:
-        tables: list[Table] = [pq.read_table(io.BytesIO(file)) for file in files]
-    except (pa.ArrowException, OSError) as error:
+        headers = {Header.read(pq.read_schema(io.BytesIO(file)), place) for file in files}
+        if len(headers) != 1:
+            raise BadInput(f"{place} holds shards of {len(headers)} data sets; give each its own folder")
+        header = headers.pop()
+        for file in files:
+            tables.append(table_within(file, place, ["input", "label"], taken=sum(table.nbytes for table in tables)))
+    except (pa.ArrowException, OSError, KeyError) as error:
         raise BadInput(f"{place} cannot be read: {_first_line(error)}") from error
-    headers = {Header.read(table.schema, place) for table in tables}
-    if len(headers) != 1:
-        raise BadInput(f"{place} holds shards of {len(headers)} data sets; give each its own folder")
-    header = headers.pop()
+    expected = pa.schema([("input", pa.binary(header.width)), ("label", pa.int64())])
+    if not all(
+        table.schema.equals(expected) and not any(column.null_count for column in table.columns) for table in tables
+    ):
+        raise BadInput(
+            f"{place}: its columns are not those of points of {header.dtype} {header.shape}; write the shards again"
+        )
     inputs = np.concatenate([_inputs(table, header) for table in tables])
     labels = np.concatenate([table["label"].to_numpy() for table in tables])
     found = fingerprint(inputs, labels, header.classes, header.value_range)
@@ -170,6 +192,12 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
     import pyarrow as pa
     from pyarrow import fs
 
+    scheme = uri.partition("://")[0] if "://" in uri else "file"
+    if scheme not in FILE_SYSTEMS:
+        raise BadInput(
+            f"{uri!r} is no usable place: no file system is called {scheme!r}{did_you_mean(scheme, FILE_SYSTEMS)}; "
+            f"give a local path or an address such as s3://bucket/folder (schemes: {', '.join(FILE_SYSTEMS)})"
+        )
     try:
         if "://" in uri:
             filesystem, path = fs.FileSystem.from_uri(reveal(uri))

@@ -86,6 +86,7 @@ def saved_by_datasets(path: Path) -> pa.Table:
         check_fetched(file, str(file))
         with pa.memory_map(str(file)) as source:
             for batch in pa.ipc.open_stream(source):
+                batch.validate(full=True)  # offsets of others may lead anywhere in this process's memory
                 size += batch.nbytes
                 if size > MOST_BYTES:
                     raise too_large(str(path), MOST_BYTES, ADVICE)

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from audits.data.tar_files import BadTar, members_of, reading
 from audits.writing import make_folder, write_whole
 
 MARK = "orch-result"
@@ -76,14 +77,16 @@ def unpack(log: str, folder: Path) -> list[str] | None:
     if hashlib.sha256(data).hexdigest() != end[2]:
         raise DamagedHandover("the results in the job's log are not what was written there")
     try:
-        with tarfile.open(fileobj=io.BytesIO(_uncompressed(data)), mode="r:") as archive:
-            if sum(member.size for member in archive) > MOST_BYTES:  # a sparse file is larger than what is there
+        plain = io.BytesIO(_uncompressed(data))
+        with reading(), tarfile.open(fileobj=plain, mode="r:") as archive:
+            members = list(members_of(archive))
+            if sum(member.size for member in members) > MOST_BYTES:  # a sparse file is larger than what is there
                 raise _too_large()
             make_folder(folder, private=True)
-            for member in archive:
+            for member in members:
                 _take(archive, member, folder)
-            return archive.getnames()
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            return [member.name for member in members]
+    except (BadTar, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DamagedHandover(f"the results in the job's log are no archive ({error})") from None
 
 

@@ -91,10 +91,14 @@ class Permission:
         """
         if self.is_own_word(reach) or MASK in reach.place:
             return self.is_own_word(reach)
-        allowed = self.places | {read_allowance(word) for word in os.environ.get(VARIABLE, "").split()}
+        allowed = self.allowed()
         if reach.credential:
             return (reach.credential, reach.place) in allowed
         return any(place == reach.place for _, place in allowed)
+
+    def allowed(self) -> set[tuple[str, str]]:
+        """Return the credentials, "" for none, and places that command line, environment and answers allow."""
+        return self.places | {read_allowance(word) for word in os.environ.get(VARIABLE, "").split()}
 
     def is_own_word(self, reach: Reach) -> bool:
         """Return whether the address stands on the command line, and what names the credential as well."""

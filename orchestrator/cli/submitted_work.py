@@ -89,8 +89,11 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     allowed: tuple[str, ...] = (
         ("--allow-code",) if asked or session.permission.everything or os.environ.get(ALLOW) == "1" else ()
     )
-    for reach in reaches(plan, changes_of(swept, plan) if swept else ()):  # the job has nobody to ask
-        allowed += () if session.permission.is_own_word(reach) else (OPTION, reach.permission)
+    reached = reaches(plan, changes_of(swept, plan) if swept else ())
+    places = {(each.credential, each.place) for each in reached if not session.permission.is_own_word(each)}
+    for credential, place in sorted(places | session.permission.allowed()):  # the job has nobody to ask
+        allowed += (OPTION, f"{credential}@{place}" if credential else place)
+    require_no_secret(allowed, plan)
     sent = {**values, "source": PLAN if is_file else values["source"]}
     if swept is not None:
         sent["name"] = None if values["vary"] else sweep_file.name if sweep_file else values["name"]

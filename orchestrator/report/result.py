@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -127,18 +128,19 @@ class FinishedRun:
         return changes[path] if path in changes else look_up(self.plan, path)
 
     def again(self) -> str:
-        """Return the command that repeats the run from the plan beside its report."""
-        only = " --aggregate-only" if self.aggregate_only else ""
+        """Return the command that repeats the run from the plan beside its report, as a shell takes it.
+
+        A result may be somebody else's: no name in it is more than one word to the shell.
+        """
         if chosen := self.selection:
-            mode = "" if chosen.mode == "max" else f" --mode {chosen.mode}"
-            sweep = chosen.file or chosen.sweep
-            return f"orch tune {self.kind} {sweep} plan.yaml --metric {chosen.metric}{mode} --out again{only}"
-        verb = (
-            f"sweep {self.file or self.name}"
-            if self.is_sweep
-            else f"audit {look_up(self.plan, 'audit.kind') or self.kind}"
-        )
-        return f"orch {verb} plan.yaml --out again{only}"
+            words = ["tune", self.kind, chosen.file or chosen.sweep, "plan.yaml", "--metric", chosen.metric]
+            words += [] if chosen.mode == "max" else ["--mode", chosen.mode]
+        elif self.is_sweep:
+            words = ["sweep", self.file or self.name, "plan.yaml"]
+        else:
+            words = ["audit", str(look_up(self.plan, "audit.kind") or self.kind), "plan.yaml"]
+        words += ["--out", "again", *(["--aggregate-only"] if self.aggregate_only else [])]
+        return f"orch {shlex.join(words)}"
 
     def document(self) -> dict[str, Any]:
         """Return the content of result.json as plain values."""

@@ -23,7 +23,7 @@ WRITERS = {
 MODULES_OF_COPY = ("shutil",)
 BUFFERS = ("BytesIO", "StringIO", "BufferOutputStream", "replacing", "written_anew")
 ALLOWED = {
-    ("orchestrator/engine/run/tracking_places.py", "connect"): "to read, mode=ro",
+    ("orchestrator/engine/run/tracking_database.py", "connect"): "of a file with one name; undoes what was cut",
     ("audits/writing.py", "mkdir"): "the one place",
     ("actors/cluster.py", "mkdir"): "Ray's own folder, in a place that the user names",
     ("actors/cluster.py", "symlink"): "in a new temporary folder",

@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from audits.addresses import kind_of
 from audits.credentials import MASK
 from audits.errors import BadInput
 
 OPTION, VARIABLE = "--allow-addresses", "ORCH_ALLOW_ADDRESSES"
+DATABASES = (".db", ".sqlite", ".sqlite3")
+"""Ends of the names of databases that a plan may have orch write unasked."""
 LOGINS = {
     "aws-keys": "the AWS credentials",
     "google-login": "the Google Cloud credentials",
@@ -53,7 +56,19 @@ class Reach:
 def leaving(found: Iterable[Reach], folders: Sequence[Path]) -> list[Reach]:
     """Return those places that are no files in one of these folders, where a plan may have orch write."""
     own = [folder.resolve() for folder in folders]
-    return [each for each in found if each.file is None or not any(map(each.file.is_relative_to, own))]
+    return [each for each in found if not any(lies_openly(each, folder) for folder in own)]
+
+
+def lies_openly(found: Reach, folder: Path) -> bool:
+    """Say whether what is written is a file or folder in ``folder`` that is nothing but what a plan says it is.
+
+    Programs read hidden files by their names, and others by their endings, whatever else these hold: a plan chooses
+    texts in a database (``.ssh/authorized_keys2``, ``startup.pth``).
+    """
+    if found.file is None or not found.file.is_relative_to(folder):
+        return False
+    hidden = any(part.startswith(".") for part in found.file.relative_to(folder).parts)
+    return not hidden and (kind_of(found.text) != "sqlite" or found.file.suffix in DATABASES)
 
 
 MayReach = Callable[[Sequence[Reach]], Sequence[Reach]]

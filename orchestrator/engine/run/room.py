@@ -7,6 +7,7 @@ and nobody else comes in. Locks of a process that dies are free.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from audits.memory import give_back, out_of_memory
-from audits.writing import opened_to_lock
+from audits.writing import CannotWrite, opened_to_lock
 
 if TYPE_CHECKING:
     from orchestrator.engine.jobs.job import Job
@@ -106,5 +107,9 @@ def waited_for(place: tuple[Path, Path]) -> bool:
 
 
 def opened(file: Path) -> int:
-    """Open a lock's file, of this user and no other."""
-    return opened_to_lock(file)
+    """Open a lock's file; raises CannotWrite for that of another user, who could hold it for ever."""
+    handle = opened_to_lock(file)
+    if os.fstat(handle).st_uid != os.geteuid():
+        os.close(handle)
+        raise CannotWrite(errno.EPERM, "it belongs to another user", str(file))
+    return handle

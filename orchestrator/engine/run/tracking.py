@@ -24,7 +24,7 @@ from orchestrator.engine.run.tracking_again import finished_before, keep_finishe
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_models import ToLog, log_models
 from orchestrator.engine.run.tracking_names import NOTE, allowed_name, effective, flatten, plan_hash
-from orchestrator.engine.run.tracking_places import Kept, experiment_in, file_of, own_place, require_allowed
+from orchestrator.engine.run.tracking_places import Kept, experiment_in, file_of, look_again, own_place, require_allowed
 from orchestrator.engine.run.tracking_server import reached
 from orchestrator.engine.run.tracking_stopped import (
     OF,
@@ -244,6 +244,7 @@ def open_run(
     experiment = experiment_in(named, uri, experiment, out)
     client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)
+    look_again(named, uri)
     location = str(client.get_experiment(identity).artifact_location)
 
     def require(runs: Sequence[Any] = ()) -> None:

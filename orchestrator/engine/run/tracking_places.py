@@ -7,30 +7,23 @@ comes with a run folder, or a plan names it. A server is allowed, or not, as a w
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from audits.addresses import database_file, kind_of, place_of, sent_to
 from audits.credentials import WEB, mask, reveal
-from audits.errors import BadInput
-from audits.writing import require_no_link
+from audits.writing import require_no_link, require_own
 from orchestrator.engine.plan.reach import Reach, require_permission
 from orchestrator.engine.run.output_folder import ARTIFACTS
+from orchestrator.engine.run.tracking_database import opened_database
 from orchestrator.engine.run.tracking_stopped import PARENT, tokens_in
 from orchestrator.engine.run.tracking_uri import FIELD, VARIABLE, resolve_uri
 
 MODELS = "models"
 """The folder in that of an experiment where MLflow keeps models."""
-WRITTEN = (
-    "datasets", "experiment_tags", "experiments", "input_tags", "inputs", "latest_metrics", "logged_model_metrics",
-    "logged_model_params", "logged_model_tags", "logged_models", "metrics", "params", "runs", "tags",
-)  # fmt: skip
-"""Tables of MLflow that tracking writes; a trigger on one could change a place after it was looked at."""
 
 
 class Kept(NamedTuple):
@@ -59,8 +52,8 @@ def own_place(where: str, out: Path) -> Path | None:
 def require_places(named: str | None, experiment: str, out: Path) -> str:
     """Raise BadInput before any work, unless a run in ``out`` that is tracked at ``named`` may write where it would.
 
-    ``named``: the plan's ``tracking.uri``. Nothing is changed, and MLflow is not imported. Returns what is to be told
-    of a folder that was moved (``experiment_in``), "" of others.
+    ``named``: the plan's ``tracking.uri``. Nothing is changed but what a killed process left unfinished, and MLflow is
+    not imported. Returns what is to be told of a folder that was moved (``experiment_in``), "" of others.
     """
     where = resolve_uri(named, out)
     file = file_of(where)
@@ -99,6 +92,14 @@ def is_former(folder: Path | None, own: Path | None) -> bool:
 def is_named_by_environment(named: str | None) -> bool:
     """Return whether a database is that of MLFLOW_TRACKING_URI: the user's own word, whatever it says."""
     return not named and bool(os.environ.get(VARIABLE))
+
+
+def look_again(named: str | None, where: str) -> None:
+    """Raise as ``opened_database`` where the database ``where`` acts by itself now that MLflow has opened it."""
+    file = file_of(where)
+    if file is not None and not is_named_by_environment(named):
+        with opened_database(file):
+            pass
 
 
 def require_allowed(named: str | None, where: str, experiment: str, out: Path, kept: Kept) -> None:
@@ -160,60 +161,44 @@ def leads_to(uri: str) -> tuple[str, str]:
 
 
 def require_no_links(folder: Path, runs: Iterable[str]) -> None:
-    """Raise CannotWrite where a link stands in place of a folder into which MLflow would write."""
-    for place in (folder, folder / MODELS, *(folder / run / more for run in runs for more in ("", "artifacts"))):
+    """Raise CannotWrite where a link stands in place of a folder, or of a file of a run, into which MLflow would write.
+
+    So it does for a pipe, and for a file that has another name elsewhere.
+    """
+    for place in (folder, folder / MODELS, *(folder / run for run in runs)):
         require_no_link(place)
+    for above, below, files in chain.from_iterable(os.walk(folder / run, onerror=unless_absent) for run in runs):
+        for name in below:
+            require_no_link(Path(above, name))
+        for name in files:
+            require_own(Path(above, name))
+
+
+def unless_absent(error: OSError) -> None:
+    """Raise the error of a folder that is there and cannot be listed."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def kept_in(file: Path, experiment: str, tokens: Sequence[str]) -> Kept:
     """Return where a database file keeps files of an experiment, and of the runs (``orch.run``) of ``tokens``.
 
-    Raises BadInput where it would act by itself; what is no database of MLflow is left to MLflow.
+    Raises as ``opened_database``; a database of something else has no experiment.
     """
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)) as database:
-            require_inert(database, file)
-            found = database.execute(
-                "SELECT experiment_id, artifact_location FROM experiments WHERE name = ?", (experiment,)
-            ).fetchone()
-            if found is None:
-                return Kept()
-            marks = ", ".join("?" * len(tokens))
-            runs = database.execute(
-                "SELECT run_uuid, artifact_uri FROM runs WHERE experiment_id = ? AND run_uuid IN ("
-                f"SELECT run_uuid FROM tags WHERE key = 'orch.run' AND value IN ({marks}) UNION "
-                f"SELECT run_uuid FROM tags WHERE key = '{PARENT}' AND value IN ("
-                f"SELECT run_uuid FROM tags WHERE key = 'orch.run' AND value IN ({marks})))",
-                (found[0], *tokens, *tokens),
-            ).fetchall()
-    except sqlite3.Error:
-        return Kept()
+    with opened_database(file) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE lower(name) = 'experiments'").fetchone():
+            return Kept()
+        found = database.execute(
+            "SELECT experiment_id, artifact_location FROM experiments WHERE name = ?", (experiment,)
+        ).fetchone()
+        if found is None:
+            return Kept()
+        marks = ", ".join("?" * len(tokens))
+        runs = database.execute(
+            "SELECT run_uuid, artifact_uri FROM runs WHERE experiment_id = ? AND run_uuid IN ("
+            f"SELECT run_uuid FROM tags WHERE key = 'orch.run' AND value IN ({marks}) UNION "
+            f"SELECT run_uuid FROM tags WHERE key = '{PARENT}' AND value IN ("
+            f"SELECT run_uuid FROM tags WHERE key = 'orch.run' AND value IN ({marks})))",
+            (found[0], *tokens, *tokens),
+        ).fetchall()
     return Kept(str(found[1] or ""), tuple((str(run), str(uri or "")) for run, uri in runs))
-
-
-def require_inert(database: sqlite3.Connection, file: Path) -> None:
-    """Raise BadInput for a database in which a write of tracking would change more than what is written.
-
-    That are triggers on the tables that tracking writes, views in their place, columns that are computed, and keys that
-    follow an update.
-    """
-    columns = database.execute(
-        "SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE m.type = 'table' AND c.hidden"
-    )
-    keys = database.execute(
-        'SELECT m.name, k."from", k."table" FROM sqlite_master m, pragma_foreign_key_list(m.name) k '
-        "WHERE m.type = 'table' AND k.on_update NOT IN ('NO ACTION', 'RESTRICT')"
-    )
-    for table, column, *other in (*columns, *keys):
-        if {str(name).lower() for name in (table, *other)} & {*WRITTEN}:
-            raise BadInput(
-                f"{file} changes column {column} of table {table} by itself, which MLflow's does not: it could lead "
-                "files elsewhere; track in another database"
-            )
-    acting = database.execute("SELECT name, type, tbl_name FROM sqlite_master WHERE type IN ('trigger', 'view')")
-    for name, kind, table in acting:
-        if str(table).lower() in WRITTEN:
-            raise BadInput(
-                f"{file} has a {kind} ({name}) on MLflow's table {table}, which MLflow does not make: it could lead "
-                "files elsewhere; track in another database, or remove it"
-            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import unquote, urlsplit
 
+from audits.addresses import BUCKETS, FILE_SYSTEMS
 from audits.credentials import mask
 from audits.errors import did_you_mean
 from orchestrator.engine.store.disk import Disk
@@ -13,10 +14,6 @@ from orchestrator.engine.store.object_storage import ObjectStorage
 from orchestrator.engine.store.patience import LIMIT
 from orchestrator.engine.store.storage import Storage
 from orchestrator.engine.store.trust import Trust
-
-BUCKETS = ("s3", "gs", "gcs", "abfs", "abfss")
-"""Schemes in which the place of the host names a bucket or a container."""
-SCHEMES = (*BUCKETS, "file", "hdfs", "viewfs")
 
 
 def open_storage(uri: str, patience: float = LIMIT, trust: Trust | None = None) -> Storage:
@@ -39,10 +36,10 @@ def require_place(uri: str) -> None:
     scheme, _, rest = uri.partition("://")
     host = rest.partition("?")[0].partition("/")[0].rpartition("@")[2]
     problem = ""
-    if scheme not in SCHEMES:
+    if scheme not in FILE_SYSTEMS:
         problem = (
-            f"there are no stores of scheme {scheme!r}{did_you_mean(scheme, SCHEMES)}; give a local path or a URI such "
-            f"as s3://bucket/folder (schemes: {', '.join(SCHEMES)})"
+            f"there are no stores of scheme {scheme!r}{did_you_mean(scheme, FILE_SYSTEMS)}; give a local path or a URI "
+            f"such as s3://bucket/folder (schemes: {', '.join(FILE_SYSTEMS)})"
         )
     elif scheme in BUCKETS and not host:
         problem = f"it names no bucket; write {scheme}://bucket/folder"

@@ -6,12 +6,14 @@ import io
 import os
 import struct
 import zlib
+from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from audits.data import regular
 from audits.data.catalogue import describe, load
 from audits.data.images import MOST_PIXELS, decode
 from audits.errors import BadInput
@@ -108,3 +110,18 @@ def test_a_file_cut_short_or_garbled_is_read_or_refused_in_one_line(suffix: str,
             refused.append((str(file), str(error)))
     assert len(refused) >= 30
     assert all(file in said and "\n" not in said for file, said in refused)
+
+
+@pytest.mark.timeout(60)
+def test_what_is_read_is_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, look = tmp_path / "x.png", regular.opened
+    Image.new("L", (8, 8), 7).save(file)
+
+    def exchanged(found: Path) -> BufferedReader:
+        stream = look(found)
+        file.unlink()
+        os.mkfifo(file)
+        return stream
+
+    monkeypatch.setattr(regular, "opened", exchanged)
+    assert (decode(file, (1, 8, 8)) == 7).all()

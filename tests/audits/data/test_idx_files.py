@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from audits.data import idx
 from audits.data.catalogue import describe, load
 from audits.data.idx import average_blocks, read_idx, scaled
 from audits.errors import BadInput
@@ -83,3 +84,14 @@ def test_labels_that_do_not_fit_the_images_are_refused(tmp_path: Path) -> None:
     (tmp_path / "mnist" / "t10k-labels-idx1-ubyte").write_bytes(idx_bytes(np.zeros(3, np.uint8)))
     with pytest.raises(BadInput, match="do not fit labels"):
         load("mnist", tmp_path)
+
+
+def test_a_file_that_unpacks_to_more_than_there_is_room_for_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, size = tmp_path / "images.gz", 2**24
+    file.write_bytes(gzip.compress(bytes([0, 0, 8, 1]) + size.to_bytes(4, "big") + bytes(size)))
+    assert read_idx(file).shape == (size,)
+    monkeypatch.setattr(idx, "room", lambda: size // 2)
+    with pytest.raises(BadInput, match="GiB"):
+        read_idx(file)

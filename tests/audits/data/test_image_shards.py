@@ -24,6 +24,7 @@ from audits.data.sharding import write_image_shards
 from audits.errors import BadInput
 from tests.audits.data.test_caltech_flowers import write_caltech, write_flowers
 from tests.audits.data.test_imagenet import write_imagenet
+from tests.cases.tar_files import with_size
 
 NAME = "imagenet?size=16"
 LONG = pytest.mark.long
@@ -241,6 +242,20 @@ def test_a_manifest_that_does_not_fit_is_refused(change: dict, says: str, root: 
     with pytest.raises(BadInput, match=says) as caught:
         verify(folder)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.timeout(60)
+def test_a_shard_that_is_no_tar_file_is_refused_whatever_its_manifest_says(root: Path, tmp_path: Path) -> None:
+    folder = packed(NAME, root, tmp_path / "shards")
+    file, shard = folder / "manifest.json", folder / "images-00001.tar"
+    manifest, length = json.loads(file.read_text()), shard.stat().st_size
+    end = with_size(tarfile.TarInfo("x"), -tarfile.BLOCKSIZE)
+    for content, says in ((end, "negative size"), (b"no tar file", "tar file")):
+        shard.write_bytes(content + bytes(length - len(content)))
+        manifest["shards"][1]["sha256"] = shard_writer.sha256_of(shard)
+        file.write_text(json.dumps(manifest))
+        with pytest.raises(BadInput, match=says):
+            verify(folder)
 
 
 def test_an_index_that_points_outside_of_its_shards_is_refused(root: Path, tmp_path: Path) -> None:

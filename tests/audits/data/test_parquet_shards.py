@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audits.data import bounded
 from audits.data.catalogue import describe, load
-from audits.data.shards import pack, write_shards
+from audits.data.dataset import Dataset
+from audits.data.shards import METADATA_KEY, pack, write_shards
 from audits.errors import BadInput
 from tests.cases.small_data_sets import small_dataset
 
@@ -75,3 +81,44 @@ def test_foreign_and_damaged_parquet_files_are_refused(tmp_path: Path) -> None:
 def pack_to(path: Path) -> Path:
     path.write_bytes(pack(small_dataset()))
     return path
+
+
+def test_shards_unpack_to_no_more_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size, rows = 2**18, 64
+    black = Dataset("black", np.zeros((rows, 1, 512, 512), np.uint8), np.zeros(rows, np.int64), ("a",), (0, 1), None)
+    (tmp_path / "part-0.parquet").write_bytes(pack(black))
+    assert (tmp_path / "part-0.parquet").stat().st_size < size
+    for most in (rows * size // 2, size // 2):
+        monkeypatch.setattr(bounded, "room", lambda most=most: most)
+        with pytest.raises(BadInput, match="GiB"):
+            load(f"parquet:{tmp_path}")
+    monkeypatch.setattr(bounded, "room", lambda: 2 * rows * size)
+    assert load(f"parquet:{tmp_path}").fingerprint == black.fingerprint
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dtype": "O"},
+        {"dtype": "no dtype"},
+        {"shape": [1, 8, 9]},
+        {"shape": "x"},
+        {"value_range": 1},
+        {"points": None},
+        {"classes": None},
+        {},
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused_in_one_line(change: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "part-0.parquet"
+    table = pq.read_table(io.BytesIO(pack(small_dataset())))
+    header = json.loads(table.schema.metadata[METADATA_KEY]) | change
+    text = json.dumps(header).encode() if change else b"["
+    pq.write_table(table.replace_schema_metadata({METADATA_KEY: text}), file)
+    with pytest.raises(BadInput) as caught:
+        load(f"parquet:{tmp_path}")
+    assert "\n" not in str(caught.value)
+    table = table.set_column(0, "input", pa.array(["text"] * len(table)))
+    pq.write_table(table, file)
+    with pytest.raises(BadInput, match="columns"):
+        load(f"parquet:{tmp_path}")

@@ -13,6 +13,7 @@ from PIL import Image
 
 from audits.data.bounded import table_within
 from audits.data.catalogue import describe, load
+from audits.data.tables import read_table
 from audits.errors import BadInput
 
 PIXELS = np.random.default_rng(0).integers(0, 255, (9, 6, 5), dtype=np.uint8)
@@ -319,3 +320,19 @@ def test_a_column_of_maps_keeps_no_table_from_being_read(shape: str, tmp_path: P
     table = pa.table({"words": ["x", "y", "z"] * 10, "notes": column})
     pq.write_table(table, tmp_path / "t.parquet")
     assert table_within(tmp_path / "t.parquet", "t.parquet").equals(table)
+
+
+@pytest.mark.parametrize("offset", [-1, 300, 100_000, 2**31 - 1])
+def test_texts_of_an_arrow_file_lie_within_it(offset: int, tmp_path: Path) -> None:
+    table = pa.table({"label": ["abcde"] * 40, "x": np.arange(40.0)})
+    with pa.OSFile(str(tmp_path / "data.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
+    offsets = np.arange(0, 201, 5, dtype=np.int32)
+    content = (tmp_path / "data.arrow").read_bytes()
+    assert content.count(offsets.tobytes()) == 1 and read_table(tmp_path).equals(table)
+    changed = offsets.copy()
+    changed[10] = offset
+    (tmp_path / "data.arrow").write_bytes(content.replace(offsets.tobytes(), changed.tobytes()))
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_table(tmp_path)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,23 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 def shards(place: str) -> str:
     return f"parquet:s3://bucket/x?endpoint_override={place}&scheme=http"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["fsspec+reference::file://{here}/x.json", "fsspec+http://{place}/x", "hf://datasets/x", "file+s3://{place}/x"],
+)
+def test_no_scheme_hides_another_one(name: str, listener: Listener, capsys: pytest.CaptureFixture[str]) -> None:
+    own = name.format(here=Path.cwd(), place=listener.place)
+    Path("x.json").write_text(
+        json.dumps({"version": 1, "refs": {"a.parquet": [f"http://{listener.place}/x", 0, 1000]}})
+    )
+    write(f"audit: {{kind: mia}}\ndata: {{name: 'parquet:{own}'}}\n")
+    refused(["validate", "plan.yaml"], capsys)
+    refused(["validate", "mia-smoke", "--set", f"data.name=parquet:{own}"], capsys)
+    write(f"audit: {{kind: mia}}\ncompute: {{store: '{own}'}}\n")
+    refused(["audit", "mia", "plan.yaml"], capsys)
+    assert listener.callers == 0
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -241,6 +260,9 @@ def test_a_plan_writes_beside_itself_and_where_one_works_and_elsewhere_not_unask
         assert main(["validate", file, "--allow-addresses", f"{other}/m.db"]) == 0
         assert main(["validate", file, "--set", f"tracking.uri=sqlite:///{outside}"]) == 0
         capsys.readouterr()
+    for meant_for_others in (".ssh/authorized_keys2", ".x/m.db", ".m.db", "lib/startup.pth", "Makefile"):
+        tracked(meant_for_others)
+        assert meant_for_others in refused(["validate", file], capsys)
     served = f"{{gives: probabilities, record: {tmp_path}/other/r}}"
     Path(file).write_text(f"{TARGET}target: {{weights: 'http://h:1/x', members: even, served: {served}}}\n")
     allowed = ["--set", "target.weights=http://h:1/x", "--set", "target.served.plain=true"]
@@ -286,6 +308,19 @@ def test_a_job_is_given_the_permissions_of_its_plan(monkeypatch: pytest.MonkeyPa
     sent = read_command(Session(), words).words
     assert sent[-4:-2] == ("--allow-addresses", "mlflow-login@tracker.example")
     assert sent.count("--allow-addresses") == 1, "what stands on the command line needs none, and no cluster is joined"
+    monkeypatch.setenv("ORCH_ALLOW_ADDRESSES", "s3://named.in.the.environment")
+    sent = read_command(Session(), [*words, "--allow-addresses", "mlflow-login@artifacts.example"]).words
+    given = [word for before, word in pairwise(sent) if before == "--allow-addresses"]
+    assert given == [
+        "s3://named.in.the.environment",
+        "mlflow-login@artifacts.example",
+        "mlflow-login@tracker.example",
+    ], "a database on a node may ask for more than the plan"
+    with pytest.raises(BadInput, match="credentials"):
+        read_command(Session(), [*words, "--allow-addresses", "s3://KEY:SECRET@bucket"])
+    monkeypatch.setenv("ORCH_ALLOW_ADDRESSES", "s3://KEY:SECRET@bucket")
+    with pytest.raises(BadInput, match="credentials"):
+        read_command(Session(), words)
 
 
 def test_what_allows_nothing_is_refused() -> None:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from audits.data import bounded, tables
+from audits.data.bounded import table_within
 from audits.data.id_lists import read_list
 from audits.data.points import from_npz
 from audits.data.tables import read_table
@@ -174,6 +175,36 @@ def test_texts_that_fit_are_read_as_they_are(shape: str, tmp_path: Path, room: N
     long = pa.table({"a": NESTED[shape](pa.array([str(n) * 200 for n in range(5000)]))})
     pq.write_table(long, file)  # a dictionary of 1 MB, and the rest without
     assert bounded.table_within(file, "a").equals(long)
+
+
+def test_a_dictionary_is_counted_once_however_many_rows_refer_to_it(tmp_path: Path, room: None) -> None:
+    rows, names = 40 * bounded.ROWS_OF_TEXT, [f"name {number:05}" * 100 for number in range(1000)]
+    order = np.arange(rows) % len(names)
+    named = pa.DictionaryArray.from_arrays(pa.array(order, pa.int32()), pa.array(names), ordered=True)
+    table = pa.table({"who": named, "text": ["a"] * rows, "score": np.arange(rows)})
+    pq.write_table(table, tmp_path / "pandas.parquet", row_group_size=rows // 2)
+    alone = named.dictionary.nbytes
+    assert 2 * alone + 16 * rows < bounded.room() < 40 * alone, "a copy a batch would be too much"
+    found = table_within(tmp_path / "pandas.parquet", "it")
+    assert found.schema == table.schema and found.equals(table)
+    distinct = pa.DictionaryArray.from_arrays(
+        pa.array(np.arange(rows), pa.int32()), pa.array([f"{row:0300}" for row in range(rows)])
+    )
+    pq.write_table(pa.table({"who": distinct}), tmp_path / "many.parquet", row_group_size=rows // 8)
+    with pytest.raises(BadInput, match="GiB"):
+        table_within(tmp_path / "many.parquet", "it")
+
+
+@pytest.mark.parametrize("kind", [pa.binary(50_000), pa.list_(pa.int64())])
+def test_wide_rows_are_counted_before_many_of_them_are_read(kind: pa.DataType, tmp_path: Path, room: None) -> None:
+    file, rows, value = tmp_path / "wide.parquet", 4000, bytes(50_000) if kind == pa.binary(50_000) else [0] * 6250
+    wide = pa.array([value], kind).take(pa.array(np.zeros(rows, np.int64)))
+    pq.write_table(pa.table({"x": wide, "score": range(rows)}), file)
+    del wide
+    assert file.stat().st_size < 2**20
+    with counted() as pool, pytest.raises(BadInput, match="GiB"):
+        table_within(file, "it")
+    assert pool.max_memory() < 6 * bounded.room(), "and not 200 MB"
 
 
 def saved(folder: Path, table: pa.Table, compression: str | None) -> Path:

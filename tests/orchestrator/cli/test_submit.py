@@ -6,6 +6,7 @@ With a cluster: ``tests/long/test_submit.py``.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -29,6 +30,7 @@ from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
 from orchestrator.cli.submit import Screen, exit_code, follow, start
 from orchestrator.cli.submitted_work import read_command
+from tests.cases.tar_files import with_size
 
 STORE = ("--store", "/srv/store")
 BETA = "audit.search.beta"
@@ -285,12 +287,27 @@ def test_results_that_would_unpack_to_more_than_are_sent_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_results_that_are_no_archive_are_damage(tmp_path: Path) -> None:
-    data = b"no archive"
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["text", "negative size", "endless headers", "map"])
+def test_results_that_are_no_archive_are_damage(kind: str, tmp_path: Path) -> None:
+    data = gzip.compress(headers(kind)) if kind != "text" else b"no archive"
     text = base64.b64encode(data).decode()
     log = f"{handover.MARK} 0 {text}\n{handover.MARK} end 1 {hashlib.sha256(data).hexdigest()}"
-    with pytest.raises(DamagedHandover):
+    with pytest.raises(DamagedHandover, match="no archive"):
         unpack(log, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def headers(kind: str) -> bytes:
+    """Return an archive that tarfile reads without an end, or ends by an error of another kind than its own."""
+    member = tarfile.TarInfo("b")
+    if kind == "negative size":
+        return with_size(member, -tarfile.BLOCKSIZE)
+    if kind == "map":
+        member.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "a,b"}
+        return member.tobuf(tarfile.PAX_FORMAT) + bytes(2 * tarfile.BLOCKSIZE)
+    member.type, member.size = tarfile.GNUTYPE_LONGNAME, 1
+    return (member.tobuf() + bytes(tarfile.BLOCKSIZE)) * 5000
 
 
 def test_the_largest_files_are_left_behind_first(tmp_path: Path) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
+from types import SimpleNamespace
+from typing import cast
 
+from orchestrator.report.result import FinishedRun
 from orchestrator.report.rows import Estimate
 from orchestrator.report.selection import Gain, JudgedSetting, ScoredSetting, SelectionRow, judged_grid, sentences
 
@@ -39,3 +43,15 @@ def test_a_choice_by_the_highest_says_nothing_of_it() -> None:
     assert not any("ower was wanted" in each.text for each in sentences(highest))
     assert [each.head for each in sentences(highest)][1] == "A loss on the targets"
     assert judged_grid(highest).title.endswith("auc") and "optimism" in str(judged_grid(highest).columns)
+
+
+def test_the_command_that_repeats_a_run_is_one_command_whatever_its_names_are() -> None:
+    hostile = "x; touch stolen $(id)"
+    run = SimpleNamespace(
+        selection=None, is_sweep=True, file=None, name=hostile, kind="mia", plan={}, aggregate_only=None
+    )
+    words = shlex.split(FinishedRun.again(cast(FinishedRun, run)))
+    assert words == ["orch", "sweep", hostile, "plan.yaml", "--out", "again"]
+    run.selection = dataclasses.replace(LOWEST, metric=hostile)
+    words = shlex.split(FinishedRun.again(cast(FinishedRun, run)))
+    assert words == ["orch", "tune", "mia", "some", "plan.yaml", "--metric", hostile, "--mode", "min", "--out", "again"]

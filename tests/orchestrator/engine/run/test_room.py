@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from audits.writing import CannotWrite
 from benchmarks.pretended import OnDevice, pretended
 from orchestrator.cli.main import main
 from orchestrator.engine.run import room
@@ -86,3 +88,13 @@ def test_a_job_that_fits_nowhere_ends_the_run_with_one_line(
     assert said.startswith("orch: out of memory: train target-000 (")
     assert "even alone on its GPU: CUDA out of memory. Tried to allocate" in said
     assert "lower the batch size (recipe.batch_size is 32)" in said and "finished models are kept" in said
+
+
+def test_nobody_waits_for_a_lock_that_another_user_may_hold(
+    place: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with held(place, alone=True):
+        pass
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(CannotWrite, match="another user"), held(place, alone=False):
+        pass

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,9 +17,19 @@ import pytest
 import yaml
 
 from audits.errors import BadInput
+from audits.writing import CannotWrite
 from orchestrator.cli.main import main
 from orchestrator.engine.run.tracking_again import FINISHED_FILE
-from orchestrator.engine.run.tracking_places import Kept, file_of, foreign, kept_in, leads_to, require_places
+from orchestrator.engine.run.tracking_database import JOURNAL_MAGIC
+from orchestrator.engine.run.tracking_places import (
+    Kept,
+    file_of,
+    foreign,
+    kept_in,
+    leads_to,
+    require_allowed,
+    require_places,
+)
 from orchestrator.engine.run.tracking_stopped import OPEN_FILE, tokens_in
 from orchestrator.engine.run.tracking_uri import check_uri
 from tests.cases.kept import finished
@@ -214,9 +225,99 @@ def test_a_database_that_acts_by_itself_is_refused(plan: str, capsys: pytest.Cap
     assert "trigger" in refused(audit(), capsys)
 
 
+ACTS = "CREATE TRIGGER lead AFTER INSERT ON metrics BEGIN UPDATE runs SET artifact_uri = 'http://x'; END"
+UNKNOWN = "INSERT INTO sqlite_master VALUES ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING unknown()')"
+LOUD = "UPDATE sqlite_master SET type = 'TRIGGER' WHERE type = 'trigger'"
+NO_TEXT = "UPDATE sqlite_master SET name = CAST(x'ff' AS TEXT) WHERE name = 'lead'"
+
+
+@pytest.mark.parametrize("hidden", [UNKNOWN, LOUD, NO_TEXT, "journal", "wal"])
+def test_no_database_hides_what_it_does_by_itself(hidden: str) -> None:
+    file = Path("out/mlflow.db")
+    prepared(file, Path("out/mlartifacts").absolute().as_uri())
+    if hidden == "journal":
+        with_journal(file, ACTS)
+    else:
+        with closing(sqlite3.connect(file, isolation_level=None)) as database:
+            if hidden == "wal":
+                database.execute("PRAGMA journal_mode = WAL")
+            database.execute(ACTS)
+            if hidden == "wal":
+                shutil.copytree("out", "copy")
+            else:
+                database.execute("PRAGMA writable_schema = ON")
+                database.execute(hidden)
+        if hidden == "wal":
+            shutil.rmtree("out")
+            Path("copy").rename("out")
+            assert Path("out/mlflow.db-wal").stat().st_size
+    with pytest.raises(BadInput, match="another database"):
+        require_places(None, "orch", Path("out"))
+
+
+def with_journal(file: Path, more: str, named: str = "") -> None:
+    """Let a database have what ``more`` makes in a journal alone: of a transaction without it that was cut.
+
+    ``named``: the other journal that this one names, as those of several databases do.
+    """
+    with closing(sqlite3.connect(file, isolation_level=None)) as database:
+        if more:
+            database.execute(more)
+        database.execute("PRAGMA cache_size = 1")
+        database.execute("BEGIN EXCLUSIVE")
+        if more:
+            database.execute("DROP TRIGGER lead")
+        database.execute("CREATE TABLE filler (x)")
+        database.executemany("INSERT INTO filler VALUES (?)", [("x" * 3000,)] * 300)
+        copies = {name: Path(f"{file}{name}").read_bytes() for name in ("", "-journal")}
+        ((size,),) = database.execute("PRAGMA page_size")
+        database.execute("ROLLBACK")
+    for name, content in copies.items():
+        Path(f"{file}{name}").write_bytes(content)
+    if named:
+        text, total = named.encode(), sum(mark - 256 * (mark > 127) for mark in named.encode())
+        tail = struct.pack(">I", 2**30 // size + 1) + text + struct.pack(">II", len(text), total % 2**32)
+        with Path(f"{file}-journal").open("ab") as journal:
+            journal.write(tail + JOURNAL_MAGIC)
+
+
+def test_a_journal_of_somebody_else_removes_no_file() -> None:
+    file, mine = Path("out/mlflow.db"), Path("mine.txt").absolute()
+    prepared(file, Path("out/mlartifacts").absolute().as_uri())
+    shutil.copy(file, "control.db")
+    for place in (file, Path("control.db")):
+        with_journal(place, "", str(mine))
+    mine.write_text("of the user")
+    with closing(sqlite3.connect("control.db")) as database:
+        assert not database.execute("SELECT * FROM runs").fetchall()
+    assert not mine.exists(), "that is what SQLite does"
+    mine.write_text("of the user")
+    with pytest.raises(BadInput, match="journal"):
+        require_places(None, "orch", Path("out"))
+    assert mine.read_text() == "of the user"
+
+
+def test_a_transaction_that_was_cut_is_undone() -> None:
+    file = Path("out/mlflow.db")
+    prepared(file, Path("out/mlartifacts").absolute().as_uri())
+    with_journal(file, "")
+    assert kept_in(file, "orch", ()).location == Path("out/mlartifacts").absolute().as_uri()
+    assert not Path("out/mlflow.db-journal").exists()
+    with closing(sqlite3.connect(file)) as database:
+        assert not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'filler'").fetchall()
+
+
+def test_what_is_no_database_is_refused_before_any_work() -> None:
+    Path("out").mkdir()
+    Path("out/mlflow.db").write_text("no database at all, but some text that is long enough to be looked at")
+    with pytest.raises(BadInput, match="another database"):
+        require_places(None, "orch", Path("out"))
+
+
 @pytest.mark.parametrize(
     "more",
     [
+        "status, artifact_uri REFERENCES places(uri) ON DELETE SET DEFAULT",
         "status, artifact_uri AS (status)",
         "status, artifact_uri REFERENCES places(uri) ON UPDATE CASCADE",
         "status UNIQUE, artifact_uri); CREATE TABLE other (x REFERENCES runs(status) ON UPDATE SET NULL",
@@ -235,7 +336,13 @@ def test_columns_that_change_by_themselves_are_refused(more: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mlartifacts", "mlartifacts/models", "mlartifacts/{run}", "mlartifacts/{run}/artifacts"]
+    "name",
+    [
+        "mlartifacts",
+        "mlartifacts/models",
+        "mlartifacts/{run}",
+        "mlartifacts/{run}/artifacts",
+    ],
 )
 def test_links_lead_no_tracked_file_elsewhere(tracked: None, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(sqlite3.connect("out/mlflow.db")) as database:
@@ -306,6 +413,34 @@ def test_the_file_of_a_database_is_the_one_that_is_opened() -> None:
     for uri in ("sqlite:///pipe.db", "sqlite:///pip%65.db"):
         with pytest.raises(BadInput, match="pipe"):
             check_uri(uri)
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "link in place of a folder"])
+def test_tracked_files_of_a_run_that_goes_on_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
+    folder, mine = tmp_path / "out" / "mlartifacts", tmp_path / "mine"
+    place = folder / "a1" / "artifacts" / "figures" / "auc.svg"
+    place.parent.mkdir(parents=True)
+    mine.write_text("of the user")
+
+    def require() -> None:
+        uri = f"{folder.as_uri()}/{{}}/artifacts"
+        kept = Kept(folder.as_uri(), (("a1", uri.format("a1")), ("none", uri.format("none"))))
+        require_allowed(None, f"sqlite:///{tmp_path}/out/mlflow.db", "orch", tmp_path / "out", kept)
+
+    place.write_text("of an earlier run")
+    require()
+    place.unlink()
+    if kind == "link":
+        place.symlink_to(mine)
+    elif kind == "hard link":
+        place.hardlink_to(mine)
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.parent.rmdir()
+        place.parent.symlink_to(tmp_path)
+    with pytest.raises(CannotWrite):
+        require()
 
 
 @pytest.mark.timeout(60)
