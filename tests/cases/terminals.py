@@ -36,7 +36,7 @@ class Screen:
         lines = CODES.sub("", self.raw).replace("\r\n", "\n").split("\n")
         return "\n".join(line.rpartition("\r")[2] or line for line in lines)
 
-    def read(self, until: str = "", seconds: float = 120.0) -> str:
+    def read(self, until: str = "", seconds: float = 600.0) -> str:
         """Read on until a pattern is in the new text, or without one until the program ends; return the new text."""
         begin, deadline = len(self.raw), time.monotonic() + seconds
         while time.monotonic() < deadline:
