@@ -9,8 +9,9 @@ import pytest
 from mlflow.store.db import utils
 from sqlalchemy import create_engine
 
+from orchestrator.report import writing
 from tests.cases.kept import finished, folder
-from tests.cases.runs import audited
+from tests.cases.runs import audited, draw_only
 from tests.cases.smallest_plans import smallest_plan
 
 
@@ -41,3 +42,11 @@ def test_what_failed_halfway_is_made_anew(tmp_path: Path) -> None:
         folder(name, breaks)
     files = folder(name, lambda place: (place / "whole").touch()).iterdir()
     assert {file.name for file in files} == {"whole", "done"}
+
+
+def test_what_is_kept_has_all_its_figures_whatever_a_test_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch)
+    made = folder(f"figures-{tmp_path.name}", lambda place: (place / writing.draw.__name__).touch())
+    assert writing.draw.__name__ not in {file.name for file in made.iterdir()}

@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from audits.own.sources import OURS
 from orchestrator.engine.run.tracking_server import quiet_mlflow
-from tests.cases.runs import audited
+from tests.cases.runs import all_drawn, audited
 from tests.cases.smallest_plans import smallest_plan
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,8 @@ def folder(name: str, make: Any) -> Path:
             if not (place / DONE).exists():
                 shutil.rmtree(place, ignore_errors=True)
                 place.mkdir(parents=True)
-                make(place)
+                with all_drawn():
+                    make(place)
                 (place / DONE).touch()
     return place
 

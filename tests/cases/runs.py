@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from orchestrator.kinds import kind_named, open_design
 from orchestrator.report import writing
 from tests.cases.undrawn import DRAWING
 from tune_spaces.registry import Sweep
+
+WHOLE: dict[str, Callable[..., Any]] = {}
+"""What draws figures in each module, where a test has put something else in its place."""
 
 
 class UnshownRun(Run):
@@ -59,12 +63,23 @@ def begun(plan: BasePlan, out: Path, name: str, *, shown: bool = False, rebuild:
 def draw_only(patch: pytest.MonkeyPatch, *names: str) -> None:
     """Let pages hold those of their figures alone whose names begin with one of ``names``: drawing takes longest."""
     draw = writing.draw
+    for module in DRAWING:
+        WHOLE.setdefault(module, importlib.import_module(module).draw)  # noqa: TID251  # two import Matplotlib
 
     def few(makers: writing.Makers, folder: Path) -> dict[str, str]:
         return draw({name: make for name, make in makers.items() if name.startswith(names)}, folder)
 
     for module in DRAWING:
         patch.setattr(f"{module}.draw", few)
+
+
+@contextmanager
+def all_drawn() -> Iterator[None]:
+    """Let pages hold all of their figures meanwhile, whatever the test that runs wants."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, draw in WHOLE.items():
+            patch.setattr(f"{module}.draw", draw)
+        yield
 
 
 def jobs_of(plan: BasePlan, *stages: str, store: Store | None = None) -> tuple[Job, ...]:
