@@ -36,7 +36,7 @@ def sizes() -> Iterator[Any]:
         yield pytest.param(kind, size, marks=[pytest.mark.long] * ((kind, size) == ("apollo", "hours")))
 
 
-@pytest.mark.parametrize(("kind", "size"), sizes())
+@pytest.mark.parametrize(("kind", "size"), [*sizes()])
 def test_every_plan_is_valid_and_of_what_was_asked_for(
     kind: str, size: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

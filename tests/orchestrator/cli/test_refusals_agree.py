@@ -62,7 +62,7 @@ def compared() -> Iterator[Any]:
             yield pytest.param(plan._replace(by=later), id=f"{named(plan)}-others", marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize("plan", compared())
+@pytest.mark.parametrize("plan", [*compared()])
 def test_commands_refuse_what_an_audit_refuses(
     plan: Refused, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
