@@ -14,7 +14,7 @@ from audits.data.catalogue import describe, load
 from audits.data.cifar import CIFAR10
 from audits.data.id_lists import read_list
 from audits.data.idx import read_idx
-from audits.data.images import opened
+from audits.data.images import opened_as
 from audits.data.text import vocabulary_from
 from audits.data.text_tables import text_table
 from audits.errors import BadInput
@@ -45,8 +45,8 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "an array": ("a.npy", lambda file: array_within(file, str(file))),
     "arrays": ("a.npz", lambda file: arrays_within(file, str(file))),
     "arrays of points": ("a.npz", lambda file: load(f"npz:{file}")),
-    "an image": ("i.png", opened),
-    "an encoded image": ("i.png", lambda file: opened(Path("row 0"), file.read_bytes())),
+    "an image": ("i.png", lambda file: opened_as(file, "L")),
+    "an encoded image": ("i.png", lambda file: opened_as(Path("row 0"), "L", file.read_bytes())),
     "idx": ("train-images-idx3-ubyte", read_idx),
     "CIFAR": ("data_batch_1.bin", CIFAR10.part),
     "zipped idx": ("train-images-idx3-ubyte.gz", read_idx),
