@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 METADATA_KEY = b"orch.shard/1"
 ROWS_PER_GROUP = 8192
 POINTS_PER_SHARD = 65_536
+WIDEST = 2**31 - 1
+"""Bytes of a point, at most: Parquet and Arrow hold no wider ones."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Header:
             bounds, dtype = fields["value_range"], np.dtype(str(fields["dtype"]))
             if dtype.kind not in "biuf":
                 raise TypeError(f"points of {dtype}")
-            return Header(
+            header = Header(
                 points=int(fields["points"]),
                 shape=tuple(map(int, fields["shape"])),
                 dtype=dtype.str,
@@ -72,6 +74,9 @@ class Header:
                 value_range=None if bounds is None else (float(bounds[0]), float(bounds[1])),
                 fingerprint=str(fields["fingerprint"]),
             )
+            if min(header.shape, default=1) < 1 or header.width > WIDEST:
+                raise ValueError(f"points of shape {header.shape}")
+            return header
         except (ValueError, TypeError, LookupError, OverflowError) as error:
             raise BadInput(f"{place} is no shard that 'orch data shard' wrote ({_first_line(error)})") from None
 
