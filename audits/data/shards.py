@@ -149,8 +149,8 @@ def unpack(name: str, files: list[bytes], place: str) -> Dataset:
 def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = POINTS_PER_SHARD) -> list[str]:
     """Write ``dataset``, without its groups, as ``part-00000.parquet``, ... into the folder ``uri``; return the paths.
 
-    ``uri`` is a local path or an address of any file system that pyarrow knows. BadInput when the folder already
-    holds Parquet files (they would mix) or cannot be written.
+    ``uri`` is a local path or an address of one of ``FILE_SYSTEMS``. BadInput when the folder already holds
+    Parquet files (they would mix) or cannot be written.
     """
     import pyarrow as pa
     from pyarrow.fs import LocalFileSystem
@@ -273,5 +273,5 @@ def _load(request: Request) -> Dataset:
 
 
 CATALOGUE.register("parquet")(
-    Source("parquet:URI", "shards written by 'orch data shard', on any file system of pyarrow", _describe, _load)
+    Source("parquet:URI", "shards written by 'orch data shard', in a folder or a bucket", _describe, _load)
 )
