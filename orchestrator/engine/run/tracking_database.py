@@ -61,8 +61,8 @@ def opened_database(file: Path) -> Iterator[sqlite3.Connection]:
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter in the place of a message that is no text
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
             raise BadInput(
-                f"{file} has been locked by another process for {PATIENCE:g} s; run the same command again once that one "
-                "has ended, or track in another database"
+                f"{file} has been locked by another process for {PATIENCE:g} s; run the same command again once it has "
+                "ended, or track in another database"
             ) from None
         raise BadInput(
             f"{file} cannot be read as a database of MLflow ({error}), so nobody knows where it leads files; track in "
