@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from mlflow.store.db import utils
 from sqlalchemy import create_engine
 
+from tests.cases import kept
 from tests.cases.kept import finished, folder
 from tests.cases.runs import audited
 from tests.cases.smallest_plans import smallest_plan
@@ -22,13 +24,23 @@ def test_a_new_database_is_as_mlflow_wants_it(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_has_the_scores_of_a_new_one_and_is_made_once(tmp_path: Path) -> None:
-    kept = finished("mia, given")
+    run = finished("mia, given")
     audited(smallest_plan("mia, given", tmp_path / "store"), tmp_path / "out")
-    assert (kept / "scores.parquet").read_bytes() == (tmp_path / "out" / "scores.parquet").read_bytes()
-    before = (kept / "result.json").stat().st_mtime_ns
+    assert (run / "scores.parquet").read_bytes() == (tmp_path / "out" / "scores.parquet").read_bytes()
+    before = (run / "result.json").stat().st_mtime_ns
     mine = finished("mia, given", tmp_path / "mine")
     assert {file.name for file in mine.iterdir()} >= {"report.html", "plan.yaml", "result.json", "mlflow.db"}
-    assert (kept / "result.json").stat().st_mtime_ns == before
+    assert (run / "result.json").stat().st_mtime_ns == before
+
+
+def test_what_other_versions_made_is_no_longer_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = kept.of_code.__wrapped__
+    monkeypatch.setattr(kept, "KEPT", [tmp_path])
+    now = hashed()
+    (tmp_path / f"mia-{now}").mkdir()
+    assert hashed() == now and (tmp_path / f"mia-{now}").is_dir()
+    monkeypatch.setattr(kept, "version", lambda name: "0.0" if name == "torch" else version(name))
+    assert hashed() != now and not (tmp_path / f"mia-{now}").exists()
 
 
 def test_what_failed_halfway_is_made_anew(tmp_path: Path) -> None:
