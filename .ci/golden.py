@@ -5,8 +5,8 @@
 
 First the texts in tests/golden/texts are written anew, then each test that compares another sentence with what it heard
 gets the present one in place of it, until nothing more can be renewed. Only strings are changed, and only where most of
-their words are still said: that a sentence is gone, or that a number is another, stays a failure. The exit status is 1
-if tests fail at the end.
+their words are still said: a sentence that is gone stays a failure, and so does one with another number, or without its
+"no", unless a string of orch was edited so. The exit status is 1 if tests fail at the end.
 """
 
 from __future__ import annotations

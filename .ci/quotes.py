@@ -14,6 +14,10 @@ PIECE = re.compile(r"\w+|\W")
 KEPT = 0.5
 """Share of the words of a sentence that must still be said."""
 SPECIAL = r"\.^$*+?{}[]|()"
+FACT = re.compile(
+    r"\.?\d+(?:[.,]\d+)*|\b(?:no|not|nor|never|none|nothing|nobody|cannot|without)\b|n[’']t\b", re.IGNORECASE
+)
+"""Numbers and negations: what says something else if it changes, whatever the other words are."""
 BREAK = re.compile(r"[.!?:;]\s|\n|<[^>]*>")
 WIDE = 80
 """Characters of a piece of a string that is written over several lines."""
@@ -26,27 +30,42 @@ def renewed(root: Path, edits: Edits, test: str, how: str, was: str, now: str) -
     """Put what ``now`` says in place of ``was`` where ``test`` holds it; return the changed file, None if none was.
 
     ``edits``: strings of orch as they were and as they are: where one of them held ``was``, it says what is there now.
-
+    Nothing else puts another number, or takes a "no" away.
     ``how``: see hearing.py; of "either" the test may hold one or the other.
     """
     ways = [(was, now), (now, was)] if how == "either" else [(was, now)]
     for held, said in ways:
         new = {"part": closest, "pattern": new_pattern}.get(how, if_alike)(held, said, edits)
-        if new is not None and new != held and (file := put_in(root, test, held, new)):
+        if new is None or new == held or (facts(new) != facts(held) and new != edited(held, said, edits)):
+            continue
+        if file := put_in(root, test, held, new):
             return file
     return None
 
 
+def facts(text: str) -> Counter[str]:
+    """Return the numbers and negations in a text."""
+    return Counter(found.lower() for found in FACT.findall(text))
+
+
 def put_in(root: Path, test: str, was: str, new: str) -> Path | None:
-    """Put ``new`` in place of ``was`` in the source of ``test``, or in the first other file of tests."""
+    """Put ``new`` in place of ``was`` in the source of ``test``, or in the first helper that holds it."""
     file, function = root / test.partition("::")[0], test.split("::")[-1].partition("[")[0]
-    for place in (file, *sorted({*(root / "tests").rglob("*.py")} - {file})):
+    for place in (file, *helpers(root, file)):
         text = place.read_text("utf-8")
         put = in_source(text, was, new, function if place == file else "")
         if put is not None:
             place.write_text(put, "utf-8")
             return place
     return None
+
+
+def helpers(root: Path, test: Path) -> list[Path]:
+    """Return the files of tests that ``test`` imports, and then all that hold no tests themselves."""
+    text = test.read_text("utf-8")
+    others = sorted({*(root / "tests").rglob("*.py")} - {test})
+    imported = [each for each in others if ".".join(each.relative_to(root).with_suffix("").parts) in text]
+    return imported + [each for each in others if each not in imported and not each.name.startswith("test_")]
 
 
 def edited(was: str, now: str, edits: Edits) -> str | None:

@@ -53,6 +53,39 @@ def test_a_pattern_stays_one_and_what_is_more_than_words_is_left_alone(
     assert quotes.new_pattern(was, message) == now
 
 
+@pytest.mark.parametrize(
+    ("how", "was", "now", "edits", "put"),
+    [
+        ("part", "leaks in 3 of 4 models", "so it leaks in 0 of 4 models now", (), None),
+        ("either", "an AUC of .62 is found", "an AUC of .50 is found", (), None),
+        ("pattern", "epochs is 3.*allowed: 1 to 2", "epochs is 3: allowed: 1 to 9", (), None),
+        ("either", "not confirmed", "confirmed", (), None),
+        ("part", "no leak was found", "a leak was found", (), None),
+        ("part", "up to 5 points", "on up to 6 points", [("on up to 5 points", "on up to 6 points")], "up to 6 points"),
+        ("part", "no leak was found", "no leak is found", (), "no leak is found"),
+    ],
+)
+def test_a_number_or_a_no_that_no_edit_changed_stays_a_failure(
+    quotes: Any, how: str, was: str, now: str, edits: Any, put: str | None, tmp_path: Path
+) -> None:
+    test = tmp_path / "tests" / "test_it.py"
+    test.parent.mkdir()
+    test.write_text(f"def test_it():\n    f({was!r})\n")
+    found = quotes.renewed(tmp_path, edits, "tests/test_it.py::test_it", how, was, now)
+    assert found == (put and test) and test.read_text() == f"def test_it():\n    f({put or was!r})\n"
+
+
+def test_a_sentence_of_a_test_that_has_nothing_to_do_with_it_stays(quotes: Any, tmp_path: Path) -> None:
+    files = {name: tmp_path / "tests" / f"{name}.py" for name in ("test_a", "test_it", "words", "test_words")}
+    files["test_a"].parent.mkdir()
+    for file in files.values():
+        file.write_text("SAYS = 'no leak was found'\n")
+    files["test_it"].write_text("from tests import words\nfrom tests.words import SAYS\n")
+    found = quotes.renewed(tmp_path, (), "tests/test_it.py::test_it", "either", "no leak was found", "no leak is found")
+    assert found == files["words"] and "is found" in files["words"].read_text()
+    assert all("was found" in files[name].read_text() for name in ("test_a", "test_words"))
+
+
 SOURCE = """\
 def test_one():
     assert "no leak was found" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,23 @@ def test_a_new_database_is_as_mlflow_wants_it(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_has_the_scores_of_a_new_one_and_is_made_once(tmp_path: Path) -> None:
-    found = finished("mia, given")
+    run = finished("mia, given")
     audited(smallest_plan("mia, given", tmp_path / "store"), tmp_path / "out")
-    assert (found / "scores.parquet").read_bytes() == (tmp_path / "out" / "scores.parquet").read_bytes()
-    before = (found / "result.json").stat().st_mtime_ns
+    assert (run / "scores.parquet").read_bytes() == (tmp_path / "out" / "scores.parquet").read_bytes()
+    before = (run / "result.json").stat().st_mtime_ns
     mine = finished("mia, given", tmp_path / "mine")
     assert {file.name for file in mine.iterdir()} >= {"report.html", "plan.yaml", "result.json", "mlflow.db"}
-    assert (found / "result.json").stat().st_mtime_ns == before
+    assert (run / "result.json").stat().st_mtime_ns == before
+
+
+def test_what_other_versions_made_is_no_longer_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = kept.of_code.__wrapped__
+    monkeypatch.setattr(kept, "KEPT", [tmp_path])
+    now = hashed()
+    (tmp_path / f"mia-{now}").mkdir()
+    assert hashed() == now and (tmp_path / f"mia-{now}").is_dir()
+    monkeypatch.setattr(kept, "version", lambda name: "0.0" if name == "torch" else version(name))
+    assert hashed() != now and not (tmp_path / f"mia-{now}").exists()
 
 
 def test_what_failed_halfway_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +60,8 @@ def test_what_failed_halfway_is_made_anew(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_is_kept_has_all_its_figures_whatever_a_test_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kept, "KEPT", [tmp_path])
+    draw, seen = writing.draw, list[object]()
     draw_only(monkeypatch)
-    made = folder("figures", lambda place: (place / writing.draw.__name__).touch())
-    assert writing.draw.__name__ not in {file.name for file in made.iterdir()}
+    folder("figures", lambda _: seen.append(writing.draw))
+    assert seen == [draw] and writing.draw is not draw

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 METADATA_KEY = b"orch.shard/1"
 ROWS_PER_GROUP = 8192
 POINTS_PER_SHARD = 65_536
+WIDEST = 2**31 - 1
+"""Bytes of a point, at most: Parquet and Arrow hold no wider ones."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Header:
             bounds, dtype = fields["value_range"], np.dtype(str(fields["dtype"]))
             if dtype.kind not in "biuf":
                 raise TypeError(f"points of {dtype}")
-            return Header(
+            header = Header(
                 points=int(fields["points"]),
                 shape=tuple(map(int, fields["shape"])),
                 dtype=dtype.str,
@@ -72,6 +74,9 @@ class Header:
                 value_range=None if bounds is None else (float(bounds[0]), float(bounds[1])),
                 fingerprint=str(fields["fingerprint"]),
             )
+            if min(header.shape, default=1) < 1 or header.width > WIDEST:
+                raise ValueError(f"points of shape {header.shape}")
+            return header
         except (ValueError, TypeError, LookupError, OverflowError) as error:
             raise BadInput(f"{place} is no shard that 'orch data shard' wrote ({_first_line(error)})") from None
 
@@ -144,8 +149,8 @@ def unpack(name: str, files: list[bytes], place: str) -> Dataset:
 def write_shards(dataset: Dataset, uri: str, *, points_per_shard: int = POINTS_PER_SHARD) -> list[str]:
     """Write ``dataset``, without its groups, as ``part-00000.parquet``, ... into the folder ``uri``; return the paths.
 
-    ``uri`` is a local path or an address of any file system that pyarrow knows. BadInput when the folder already
-    holds Parquet files (they would mix) or cannot be written.
+    ``uri`` is a local path or an address of one of ``FILE_SYSTEMS``. BadInput when the folder already holds
+    Parquet files (they would mix) or cannot be written.
     """
     import pyarrow as pa
     from pyarrow.fs import LocalFileSystem
@@ -268,5 +273,5 @@ def _load(request: Request) -> Dataset:
 
 
 CATALOGUE.register("parquet")(
-    Source("parquet:URI", "shards written by 'orch data shard', on any file system of pyarrow", _describe, _load)
+    Source("parquet:URI", "shards written by 'orch data shard', in a folder or a bucket", _describe, _load)
 )

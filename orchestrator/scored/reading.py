@@ -75,9 +75,12 @@ def labels(paths: Sequence[Path]) -> list[str]:
 
 
 def source(path: Path) -> dict[str, Any]:
-    """Return a file's name, size and digest."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    """Return a file's name, size and digest; raises BadInput for one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {files.one_line(error)}") from None
     return {"file": str(path), "bytes": path.stat().st_size, "sha256": digest}
 
 

@@ -1,4 +1,4 @@
-"""What is made once for all tests and processes, and kept for the next run as long as the code is the same.
+"""What is made once for all tests and processes, and kept for the next run while code and libraries are the same.
 
 It lies in the cache of pytest. Whoever finds it missing makes it, the others wait.
 """
@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 DONE = "done"
 """File of a folder that is whole."""
 EMPTY = "empty-mlflow.db"
+MADE_WITH = ("torch", "numpy", "scipy", "scikit-learn", "pyarrow", "matplotlib", "mlflow")
+"""Of other versions a run may have other numbers, and its files other bytes."""
 KEPT: list[Path] = []
 """The folder of this session."""
 
@@ -78,8 +80,8 @@ def alone(place: Path) -> Iterator[None]:
 
 @cache
 def of_code() -> str:
-    """Return the hash of all that a run of a plan is made by, and clear away what was made by other code."""
-    total = hashlib.sha256()
+    """Return the hash of all that a run of a plan is made by, and clear away what was made by something else."""
+    total = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in MADE_WITH).encode())
     made_by = [*(ROOT / top for top in OURS), Path(__file__), Path(__file__).with_name("smallest_plans.py")]
     for top in made_by:
         for file in sorted(top.rglob("*")) if top.is_dir() else [top]:

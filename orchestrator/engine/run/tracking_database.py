@@ -46,7 +46,7 @@ def opened_database(file: Path) -> Iterator[sqlite3.Connection]:
 
     A transaction that a killed process began is rolled back, as MLflow would do it: only then is everything to be seen.
     Raises CannotWrite where the file, or one beside it, is a link, has another name elsewhere, or is none, BadInput for
-    a database that acts by itself, or cannot be read.
+    a database that acts by itself, cannot be read, or stays locked by another process.
     """
     file = file.resolve()
     for end in ("", *BESIDE):
@@ -59,6 +59,11 @@ def opened_database(file: Path) -> Iterator[sqlite3.Connection]:
             require_inert(database, file)
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter in the place of a message that is no text
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            raise BadInput(
+                f"{file} has been locked by another process for {PATIENCE:g} s; run the same command again once it has "
+                "ended, or track in another database"
+            ) from None
         raise BadInput(
             f"{file} cannot be read as a database of MLflow ({error}), so nobody knows where it leads files; track in "
             "another database"

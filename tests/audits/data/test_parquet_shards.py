@@ -122,3 +122,15 @@ def test_a_header_that_does_not_fit_is_refused_in_one_line(change: dict[str, Any
     pq.write_table(table, file)
     with pytest.raises(BadInput, match="columns"):
         load(f"parquet:{tmp_path}")
+
+
+@pytest.mark.parametrize("shape", [[-1], [2, -4, -3], [0], [2**31], [2**40, 2**40]])
+def test_points_of_a_size_that_no_row_has_are_refused(shape: list[int], tmp_path: Path) -> None:
+    table = pq.read_table(io.BytesIO(pack(small_dataset())))
+    header = json.loads(table.schema.metadata[METADATA_KEY]) | {"shape": shape}
+    table = table.set_column(0, "input", pa.array([b"abc"] * len(table), pa.binary()))
+    pq.write_table(
+        table.replace_schema_metadata({METADATA_KEY: json.dumps(header).encode()}), tmp_path / "part-0.parquet"
+    )
+    with pytest.raises(BadInput, match="shape"):
+        load(f"parquet:{tmp_path}")

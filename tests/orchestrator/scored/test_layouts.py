@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -265,6 +267,23 @@ def test_copies_of_a_file_are_no_further_targets(tmp_path: Path, capsys: pytest.
     assert main(["score", *map(str, files)]) == 2
     error = capsys.readouterr().err
     assert str(files[0]) in error and str(files[1]) in error and error.count("\n") == 1
+
+
+def test_a_file_that_may_not_be_read_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, open_file = tmp_path / "scores.csv", Path.open
+    file.write_text("member,score\n1,2\n0,1\n")
+
+    def locked(path: Path, *mode: str, **more: str) -> object:
+        if path == file:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return open_file(path, *mode, **more)
+
+    monkeypatch.setattr(Path, "open", locked)
+    assert main(["score", str(file)]) == 2
+    error = capsys.readouterr().err
+    assert f"{file} cannot be read" in error and error.count("\n") == 1
 
 
 def test_settings_of_one_table_stay_apart(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import yaml
 from audits.errors import BadInput
 from audits.writing import CannotWrite
 from orchestrator.cli.main import main
+from orchestrator.engine.run import tracking_database
 from orchestrator.engine.run.tracking_again import FINISHED_FILE
 from orchestrator.engine.run.tracking_database import JOURNAL_MAGIC
 from orchestrator.engine.run.tracking_places import (
@@ -305,6 +306,18 @@ def test_a_transaction_that_was_cut_is_undone() -> None:
     assert not Path("out/mlflow.db-journal").exists()
     with closing(sqlite3.connect(file)) as database:
         assert not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'filler'").fetchall()
+
+
+def test_a_database_that_another_process_locks_is_said_to_be_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path("out/mlflow.db")
+    prepared(file, Path("out/mlartifacts").absolute().as_uri())
+    monkeypatch.setattr(tracking_database, "PATIENCE", 0.1)
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(BadInput, match="locked by another process") as caught:
+            require_places(None, "orch", Path("out"))
+    assert "database of MLflow" not in str(caught.value)
+    require_places(None, "orch", Path("out"))
 
 
 def test_what_is_no_database_is_refused_before_any_work() -> None:
