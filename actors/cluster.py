@@ -41,6 +41,7 @@ LONGEST_RAY_FOLDER = 40
 """Characters; Ray appends some 65 for its sockets, and a socket's path may have 107."""
 TOO_SLOW = "timed out during startup"
 """What Ray says when its own processes were not there in time."""
+ATTEMPTS = 3
 LOCAL_WORKERS_PER_CPU = 8
 CONNECT_SECONDS = 5.0
 SOURCE_PACKAGES = ("actors", "audits", "orchestrator", "tune_spaces")
@@ -133,11 +134,11 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
 
 
 def _started(start: Callable[[], object], stop: Callable[[], object]) -> None:
-    """Start Ray, once more where the machine was too busy; Ray gives its own processes half a minute.
+    """Start Ray, and again where the machine was too busy; Ray gives its own processes half a minute.
 
     Ctrl-C is held while it starts, and raised between the attempts.
     """
-    for attempt in (1, 2):
+    for attempt in range(ATTEMPTS):
         try:
             with interrupt_held(), endings_kept():
                 start()
@@ -145,10 +146,10 @@ def _started(start: Callable[[], object], stop: Callable[[], object]) -> None:
             if TOO_SLOW not in str(error):
                 raise
             stop()
-            if attempt == 2:
+            if attempt == ATTEMPTS - 1:
                 raise RuntimeError(
-                    "Ray did not start, twice within half a minute each: this machine is too busy or short of memory; "
-                    "run the same command again when it is quieter, or with --workers 0, which needs no Ray"
+                    f"Ray did not start, {ATTEMPTS} times within half a minute each: this machine is too busy or short "
+                    "of memory; run the same command again when it is quieter, or with --workers 0, which needs no Ray"
                 ) from error
         else:
             return

@@ -1,10 +1,10 @@
-"""Ray that does not start in time is started once more; what else goes wrong is told as it is."""
+"""Ray that does not start in time is started again; what else goes wrong is told as it is."""
 
 from __future__ import annotations
 
 import pytest
 
-from actors.cluster import _started
+from actors.cluster import ATTEMPTS, _started
 
 LATE = Exception("The current node timed out during startup. This could happen because …")
 
@@ -30,11 +30,11 @@ def test_a_machine_that_was_busy_gets_a_second_try() -> None:
     assert ray.done == ["init", "shutdown", "init"]
 
 
-def test_after_two_tries_a_line_says_what_to_do() -> None:
-    ray = Ray(LATE, LATE)
+def test_after_the_last_try_a_line_says_what_to_do() -> None:
+    ray = Ray(*[LATE] * ATTEMPTS)
     with pytest.raises(RuntimeError, match=r"too busy or short of memory; run the same command again .* --workers 0"):
         _started(ray.init, ray.shutdown)
-    assert ray.done == ["init", "shutdown"] * 2
+    assert ray.done == ["init", "shutdown"] * ATTEMPTS
 
 
 def test_another_failure_is_raised_at_once() -> None:
