@@ -32,6 +32,8 @@ from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_f
 from orchestrator.engine.run.taking import made_ready
 
 BROKE = 3
+INSTALLED = (".dist-info", ".egg-info", ".egg")
+"""Ends of the names by which Python takes what lies on its path for installed packages, whose offers it runs."""
 OWN_CODES = (0, 1, 2, BROKE, *EXIT_CODES)
 
 
@@ -126,10 +128,12 @@ def send(file: str | Path, folder: Path, name: str) -> None:
     place = folder / name
     if place.is_file() and filecmp.cmp(file, place, shallow=False):  # it lies in a package of the user's
         return
-    if place.exists() or place.suffix in all_suffixes():
+    of_package = any(part.lower().endswith(INSTALLED) for part in Path(name).parts)
+    if place.exists() or of_package or place.suffix in all_suffixes():
+        what = "a part of the job" if place.exists() else "a Python module"
         raise BadInput(
-            f"{file} is not sent: its name is that of {'a part of the job' if place.exists() else 'a Python module'}, "
-            "which the cluster would run; rename it"
+            f"{file} is not sent: its name is that of {'an installed package' if of_package else what}, which the "
+            "cluster would run; rename it"
         )
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, place)

@@ -25,7 +25,7 @@ from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.run.choice import choice_of
 from orchestrator.engine.store.trust import ALLOW as STORES
 from orchestrator.engine.store.trust import KEY_FILE
-from orchestrator.kinds import kind_named, load_plan, texts_of
+from orchestrator.kinds import code_of_settings, kind_named, load_plan, texts_of
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -85,7 +85,8 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     require_no_secret([*words, *([swept.text] if swept else ())], plan)
     sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
     is_file = source is not None and is_there(Path(source)) and (swept is not None or values["source"] is not None)
-    asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
+    swept_code = code_of_settings(plan.resolved(), swept, plan) if swept else ()
+    asked = any(True for _ in (*code_of(plan.resolved()), *swept_code))  # and allowed, or it would have been refused
     allowed: tuple[str, ...] = (
         ("--allow-code",) if asked or session.permission.everything or os.environ.get(ALLOW) == "1" else ()
     )
