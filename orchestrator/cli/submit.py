@@ -16,9 +16,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import click
+from click.core import ParameterSource
 
 from actors.interrupts import EXIT_CODES, told_to_end
 from actors.interrupts import exit_code as interrupted
+from actors.own_cluster import require_own_listener
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
 from audits.errors import BadInput, how_many
 from orchestrator.cli.gating import clear, leave_error, write_for_ci
@@ -57,9 +59,11 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
     the job prints is shown as it comes. Ctrl-C asks whether to cancel the job; it goes on unless the answer is y.
     The exit code is that of COMMAND.
     """
+    if attach and words:
+        raise BadInput(f"--attach {attach} follows a job that runs already; leave out the command")
+    if click.get_current_context().get_parameter_source("address") is ParameterSource.DEFAULT:
+        require_own_listener(address, f"--address {address}")
     if attach:
-        if words:
-            raise BadInput(f"--attach {attach} follows a job that runs already; leave out the command")
         work = None
         ended = follow(JobServer(address), attach, Path(out or f"runs/{attach}"), as_json=False)
     else:

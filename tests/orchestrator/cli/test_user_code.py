@@ -97,7 +97,7 @@ def test_a_job_gets_no_permission_for_code_in_a_sweep_file_by_that_for_other_cod
     words = ["sweep", "theirs.yaml", "--set", "data.name=python:mine:points", "--store", "/srv/store"]
     with (
         asking(session.permission.may_run),
-        pytest.raises(BadInput, match="python:hostile_points:points .*--allow-code"),
+        pytest.raises(BadInput, match=r"python:hostile_points:points.*--allow-code"),
     ):
         read_command(session, words)
     with asking((allowed := Session()).permission.may_run):

@@ -149,9 +149,7 @@ class Server:
         "x.egg",
     ],
 )
-def test_no_file_that_a_plan_names_is_sent_as_a_module_or_as_an_offer_of_a_package(
-    name: str, sent: list[str], tmp_path: Path
-) -> None:
+def test_no_file_that_a_plan_names_is_sent_as_code(name: str, sent: list[str], tmp_path: Path) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("id,group\n0,0\n")
