@@ -30,7 +30,7 @@ from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import HANDED_ON, PLAN, SAID_OF_STORES, Work, read_command
 from orchestrator.engine.media import terminal
 from orchestrator.engine.own_code import own_code
-from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder
+from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder, usual_folder
 from orchestrator.engine.run.taking import made_ready
 
 BROKE = 3
@@ -65,7 +65,7 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
         require_own_listener(address, f"--address {address}")
     if attach:
         work = None
-        ended = follow(JobServer(address), attach, Path(out or f"runs/{attach}"), as_json=False)
+        ended = follow(JobServer(address), attach, Path(out) if out else usual_folder(attach), as_json=False)
     else:
         require_form(address)
         work = read_command(session, words, out)

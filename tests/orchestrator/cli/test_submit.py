@@ -251,7 +251,7 @@ def test_no_token_goes_to_another_user_who_was_first_at_the_usual_port(
         monkeypatch.setattr(own_cluster, "listeners", lambda port: [54321] * (port == server.server_port))
         assert main(["submit", *words]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert "54321 listens at" in line and f"--address {address}" in line and not asked
+        assert "another user (user 54321) listens at" in line and f"--address {address}" in line and not asked
         assert main(["submit", "--address", address, *words]) != 0  # it is no job server
         assert asked, "who names it is believed"
         server.shutdown()
