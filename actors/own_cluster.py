@@ -77,8 +77,8 @@ def require_own_listener(address: str, way: str) -> None:
     strangers = [user for user in listeners(port) if user not in (os.geteuid(), 0)] if port else []
     if strangers:
         raise BadInput(
-            f"another user ({name_of(strangers[0])}) listens at {address}, and would get the token of Ray, your code and "
-            f"your plan; if you trust them, name it: {way}"
+            f"another user ({name_of(strangers[0])}) listens at {address}, and would get the token of Ray, your code "
+            f"and your plan; if you trust them, name it: {way}"
         )
 
 

@@ -65,7 +65,8 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
         require_own_listener(address, f"--address {address}")
     if attach:
         work = None
-        ended = follow(JobServer(address), attach, Path(out) if out else usual_folder(attach), as_json=False)
+        folder = Path(out) if out else usual_folder(attach)
+        ended = follow(JobServer(address), attach, folder, as_json=False)
     else:
         require_form(address)
         work = read_command(session, words, out)

@@ -181,6 +181,20 @@ def test_no_run_begins_in_a_folder_in_which_links_would_be_written(
 
 @pytest.mark.parametrize("name", ["mlflow.db", "orch.log"])
 @pytest.mark.parametrize("kind", ["hard link", "pipe"])
+def test_no_run_begins_where_its_log_or_database_is_another_file(
+    tmp_path: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    Path("own").write_text(OWN)
+    if kind == "pipe":
+        os.mkfifo(Path("out", name))
+    else:
+        Path("out", name).hardlink_to("own")
+    refused(["audit", "mia", "mia-smoke", "--out", "out", "--set", "compute.workers=0"], capsys, name)
+    assert Path("own").read_text() == OWN
+
+
 @pytest.mark.parametrize("link", ["runs", "inner", "dangling"])
 @pytest.mark.parametrize(
     ("words", "name"),
@@ -207,21 +221,7 @@ def test_no_run_goes_through_a_link_in_the_working_folder_that_nobody_named(
     place.parent.mkdir(exist_ok=True)
     place.symlink_to(own if link == "runs" else own / name)
     refused(words, capsys, f"{place} is a link to {os.readlink(place)}")
-    assert not list(own.rglob("*/*")) and not own.exists() == (link == "dangling")
-
-
-def test_no_run_begins_where_its_log_or_database_is_another_file(
-    tmp_path: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("out").mkdir()
-    Path("own").write_text(OWN)
-    if kind == "pipe":
-        os.mkfifo(Path("out", name))
-    else:
-        Path("out", name).hardlink_to("own")
-    refused(["audit", "mia", "mia-smoke", "--out", "out", "--set", "compute.workers=0"], capsys, name)
-    assert Path("own").read_text() == OWN
+    assert own.exists() == (link != "dangling") and not list(own.glob("*/*"))
 
 
 @pytest.mark.timeout(60)
