@@ -206,7 +206,7 @@ def test_no_run_begins_where_its_log_or_database_is_another_file(
         (["submit", "audit", "mia", "mia-smoke", "--store", "/srv/store"], "mia"),
         (["submit", "--attach", "orch-1"], "orch-1"),
     ],
-    ids=" ".join,
+    ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
 def test_no_run_goes_through_a_link_in_the_working_folder_that_nobody_named(
     words: list[str], name: str, link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
