@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cli.diagnosis import store_place
 from orchestrator.cli.main import BAD_INPUT, main
 from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.store.faults import CorruptArtefact
@@ -204,6 +205,8 @@ def test_a_store_that_nobody_named_is_no_link(
         (line,) = capsys.readouterr().err.splitlines()
         assert f"{link} is a link to {outside}" in line and "ORCH_STORE" in line
     assert claim.read_bytes() == SECRET and not Path("out").exists()
+    (told,) = store_place(None)
+    assert (told.status, told.subject) == ("FAIL", "store") and "is a link" in told.found and "--store" in told.fix
     assert main(["cache", "ls", "--store", ".orch/store"]) == 0, "who names it means it"
 
 
