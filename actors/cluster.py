@@ -9,7 +9,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,9 @@ from actors.reaper import MARK, reaped
 from audits.errors import BadInput
 from audits.own.import_path import SAFE, path_of_workers
 from audits.own.sources import travelling
+from audits.owners import others_can_exchange
 from audits.processors import usable_cpus
+from audits.writing import make_folder
 
 if TYPE_CHECKING:
     from ray.job_config import JobConfig
@@ -207,19 +209,42 @@ def _private_token() -> dict[str, str | None]:
 @contextmanager
 def _ray_folder(storage: str) -> Iterator[str]:
     """Yield a new folder for a cluster's files, with a short name; it is removed when all went well."""
+    with _own_place(storage) as place:
+        try:
+            folder = tempfile.mkdtemp(prefix="r", dir=place)
+        except OSError as error:
+            raise _unusable(storage, error) from error
+        if len(folder) <= LONGEST_RAY_FOLDER:
+            yield folder
+        else:
+            with tempfile.TemporaryDirectory(prefix="orch-") as short:
+                link = os.path.join(short, "ray")
+                os.symlink(folder, link)
+                yield link
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _own_place(storage: str) -> Iterator[Path]:
+    """Yield the folder ``storage``; where others could exchange what lies in it, a new one elsewhere, which is removed.
+
+    The processes of a cluster meet by sockets in their folder, and unpickle what they hear there.
+    """
     try:
-        Path(storage).mkdir(parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(prefix="r", dir=Path(storage).resolve())
+        make_folder(Path(storage), private=True)
+        place = Path(storage).resolve()
+        exposed = others_can_exchange(place)
     except OSError as error:
-        raise BadInput(f"storage {storage!r} cannot be used for Ray's files: {error}") from error
-    if len(folder) <= LONGEST_RAY_FOLDER:
-        yield folder
-    else:
-        with tempfile.TemporaryDirectory(prefix="orch-") as short:
-            link = os.path.join(short, "ray")
-            os.symlink(folder, link)
-            yield link
-    shutil.rmtree(folder, ignore_errors=True)
+        raise _unusable(storage, error) from error
+    if not exposed:
+        yield place
+        return
+    with tempfile.TemporaryDirectory(prefix="orch-") as other:
+        yield Path(other).resolve()
+
+
+def _unusable(storage: str, error: OSError) -> BadInput:
+    return BadInput(f"storage {storage!r} cannot be used for Ray's files: {error}")
 
 
 @contextmanager
@@ -229,11 +254,12 @@ def run_folder(workers: Workers, kind: str) -> Iterator[tuple[str, str]]:
     if "://" in workers.storage:
         yield workers.storage, name
         return
-    storage = Path(workers.storage).resolve()
-    try:
-        yield str(storage), name
-    finally:
-        shutil.rmtree(storage / name, ignore_errors=True)
+    shared = workers.address is not None  # by the nodes of a cluster
+    with nullcontext(Path(workers.storage).resolve()) if shared else _own_place(workers.storage) as storage:
+        try:
+            yield str(storage), name
+        finally:
+            shutil.rmtree(storage / name, ignore_errors=True)
 
 
 def _join(address: str, threads: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Which Ray cluster ``auto`` means: one that this user has named or started, never one of another user here.
+"""Which Ray cluster or job server is meant where none is named: that of this user, never of another user here.
 
 What a cluster returns is unpickled. Ray itself takes the address that any process called raylet was started with, or
 the one in a file in a folder that all users of a machine can write into.
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from audits.errors import BadInput
 from audits.owners import others_bits
@@ -21,6 +22,9 @@ from audits.owners import others_bits
 VARIABLE = "RAY_ADDRESS"
 FLAG = "--gcs-address="
 ADDRESS = re.compile(r"(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}")
+LISTENING = "0A"
+"""State of a socket in the tables of the kernel."""
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 LONGEST = 300
 """Bytes of the file in which ``ray start`` leaves an address."""
 
@@ -61,6 +65,34 @@ def own_cluster() -> str:
             f"returns is unpickled here; if you trust it, name it: {way(first.address)}"
         )
     raise BadInput(f"auto: no Ray cluster of yours runs on this machine; start one (ray start), or {way('HOST:PORT')}")
+
+
+def require_own_listener(address: str, way: str) -> None:
+    """Raise BadInput where another user than this one and root listens at the port of ``address`` on this machine.
+
+    On a machine that several people use whoever is there first has a port. ``way``: how a user names the address.
+    Where the kernel has no tables of sockets nothing is refused.
+    """
+    port = urlsplit(address).port
+    strangers = [user for user in listeners(port) if user not in (os.geteuid(), 0)] if port else []
+    if strangers:
+        raise BadInput(
+            f"another user ({name_of(strangers[0])}) listens at {address}, and would get the token of Ray, your code "
+            f"and your plan; if you trust them, name it: {way}"
+        )
+
+
+def listeners(port: int) -> list[int]:
+    """Return the users (uids) whose sockets take connections to this machine's loopback address at ``port``."""
+    found = []
+    for table in TABLES:
+        with suppress(OSError, ValueError, IndexError), open(table, encoding="ascii") as file:
+            for fields in map(str.split, file.readlines()[1:]):
+                host, _, place = fields[1].partition(":")
+                here = set(host) == {"0"} or host.endswith("7F") or host.strip("0") == "1"
+                if fields[3] == LISTENING and int(place, 16) == port and here:
+                    found.append(int(fields[7]))
+    return found
 
 
 def is_own(found: Found) -> bool:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import socket
 import struct
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -62,9 +63,12 @@ def free_port() -> str:
 
 
 def fresh_file(folder: str) -> str:
-    """Return the URL of a file in ``folder`` that is not there yet."""
+    """Return the URL of a file below ``folder`` that is not there yet, and that no other user can read.
+
+    It says where the workers of a team listen, and what they hear is unpickled.
+    """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    return f"file://{folder}/team-{uuid4().hex}"
+    return f"file://{tempfile.mkdtemp(prefix='team-', dir=folder)}/{uuid4().hex}"
 
 
 def meet_at(where: str) -> None:

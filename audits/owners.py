@@ -5,12 +5,28 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import stat
 from functools import cache
+from pathlib import Path
 
 
 def others_bits(found: os.stat_result, of_group: int, of_all: int) -> int:
     """Return which bits of a mode speak of others than this user: not those of the group that is its own."""
     return of_all if found.st_gid == own_group() else of_group | of_all
+
+
+def others_can_exchange(folder: Path) -> bool:
+    """Say whether another user than this one and root can put something else in the place of what lies in ``folder``.
+
+    ``folder``: absolute and without links. Whoever can write into it, or into a folder above it, can, but for folders
+    such as /tmp, in which only owners rename (the sticky bit).
+    """
+    for found in map(os.stat, (folder, *folder.parents)):
+        if found.st_uid not in (os.geteuid(), 0):
+            return True
+        if found.st_mode & others_bits(found, stat.S_IWGRP, stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+            return True
+    return False
 
 
 @cache

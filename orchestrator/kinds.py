@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import mask, unusable_by
 from audits.errors import BadInput, closest_first, did_you_mean
 from audits.own.entry_points import Offer, offers, refusals
-from audits.own.permission import require_permission
+from audits.own.permission import Named, is_own, require_permission
 from orchestrator.engine.data import data_of, on_this_machine
 from orchestrator.engine.given_files import answers_in
 from orchestrator.engine.kind import Design, Kind, load
@@ -81,8 +82,8 @@ def load_plan(
 
     ``overrides`` are texts such as ``split.shadows=32`` (``--set``), ``values`` dotted paths with ready values; both
     are put in before the plan is checked. ``kind``: the audit that is asked for; a plan of another one is refused
-    before anything else about it. ``sweep``: whoever is asked about what the plan reaches is asked about its settings,
-    too. Credentials in addresses are masked (``audits.credentials``). Raises ``BadInput``:
+    before anything else about it. ``sweep``: whoever is asked about what the plan runs and reaches is asked about its
+    settings, too. Credentials in addresses are masked (``audits.credentials``). Raises ``BadInput``:
     ``PlanProblems`` when the YAML is readable but says something impossible, or when it was written by a finished run,
     which keeps no credentials.
     """
@@ -94,10 +95,23 @@ def load_plan(
     plan = plan_from(raw, asked=kind)
     if sweep is not None:
         require_kind_of(sweep, plan)
+        require_permission(list(code_of_settings(raw, sweep, plan)))
     own = [Path.cwd(), *([Path(source).parent] if source else [])]
     own += [Path(kept) for kept in [answers_in(plan.compute.store or default_store_uri())] if kept]
     reach.require_permission(reach.leaving(reaches(plan, changes_of(sweep, plan) if sweep else ()), own))
     return plan
+
+
+def code_of_settings(raw: Mapping[str, Any], sweep: Sweep, plan: BasePlan) -> Iterator[Named]:
+    """Yield the users' code that the settings of ``sweep`` name around ``plan``, whose plain values are ``raw``.
+
+    Settings that cannot be made are left to the check of the plan that they would give.
+    """
+    search = sweep.search
+    for changes in search.space.corners() if search and search.adaptive else sweep.settings(plan.resolved()).values():
+        if any(is_own(text) or path.endswith("root") for path, text in texts_of(changes)):
+            with suppress(BadInput):
+                yield from code_of(apply_overrides(raw, changes.items()))
 
 
 def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

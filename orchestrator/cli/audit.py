@@ -24,6 +24,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.session import Session
 from orchestrator.engine.gate import gates_of
+from orchestrator.engine.run.output_folder import usual_folder
 from orchestrator.engine.run.run import run_audit
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
@@ -79,7 +80,7 @@ def command(
     plan = planned(*asked, workers, store, kind=kind, log_models=log_models)
     audit = kind_named(plan.kind)
     gates = gates_of(limits, audit.headline, plan)
-    folder = Path(out or f"runs/{kind}")
+    folder = Path(out) if out else usual_folder(kind)
     clear(junit, summary)
     terminal, claim = begin(session, folder, plan, as_json=as_json, force=force, terse=terse)
     kept = {"pictures": not no_pictures, "aggregate_only": aggregate_only}

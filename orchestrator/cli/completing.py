@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,12 @@ def typed(ctx: click.Context, name: str) -> str | None:
 
 
 def starting(words: Iterable[str], incomplete: str, kind: str = "plain") -> list[CompletionItem]:
-    """Return the words that begin as what is typed does."""
-    return [CompletionItem(word, type=kind) for word in words if word.startswith(incomplete)]
+    """Return the words that begin as what is typed does, but for those in which a shell would find more than a word.
+
+    It takes them as they are, and names of folders and fields of plans may be anybody's.
+    """
+    found = (word for word in words if word.startswith(incomplete) and shlex.quote(word) == word)
+    return [CompletionItem(word, type=kind) for word in found]
 
 
 def kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

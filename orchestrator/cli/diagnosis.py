@@ -125,7 +125,12 @@ def store_place(uri: str | None) -> Iterator[Finding]:
         what, _, fix = str(error).partition("; ")
         yield Finding("FAIL", "store key", what, fix or f"correct {KEY_FILE}, or unset it")
         trust = Trust.of(with_key=False)
-    store = Store(uri or default_store_uri(), SHORT, trust)
+    try:
+        store = Store(uri or default_store_uri(), SHORT, trust)
+    except BadInput as error:
+        what, _, fix = str(error).partition("; ")
+        yield Finding("FAIL", "store", what, fix)
+        return
     origin = "--store" if uri else "ORCH_STORE" if os.environ.get("ORCH_STORE") else "default"
     fix = "name another place with --store or ORCH_STORE"
     here = "://" not in store.uri

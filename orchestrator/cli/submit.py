@@ -16,9 +16,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import click
+from click.core import ParameterSource
 
 from actors.interrupts import EXIT_CODES, told_to_end
 from actors.interrupts import exit_code as interrupted
+from actors.own_cluster import require_own_listener
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
 from audits.errors import BadInput, how_many
 from orchestrator.cli.gating import clear, leave_error, write_for_ci
@@ -28,10 +30,12 @@ from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import HANDED_ON, PLAN, SAID_OF_STORES, Work, read_command
 from orchestrator.engine.media import terminal
 from orchestrator.engine.own_code import own_code
-from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder
+from orchestrator.engine.run.output_folder import LOG_FILE, RESULT_FILE, claim_folder, usual_folder
 from orchestrator.engine.run.taking import made_ready
 
 BROKE = 3
+INSTALLED = (".dist-info", ".egg-info", ".egg")
+"""Ends of the names by which Python takes what lies on its path for installed packages, whose offers it runs."""
 OWN_CODES = (0, 1, 2, BROKE, *EXIT_CODES)
 
 
@@ -55,11 +59,14 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
     the job prints is shown as it comes. Ctrl-C asks whether to cancel the job; it goes on unless the answer is y.
     The exit code is that of COMMAND.
     """
+    if attach and words:
+        raise BadInput(f"--attach {attach} follows a job that runs already; leave out the command")
+    if click.get_current_context().get_parameter_source("address") is ParameterSource.DEFAULT:
+        require_own_listener(address, f"--address {address}")
     if attach:
-        if words:
-            raise BadInput(f"--attach {attach} follows a job that runs already; leave out the command")
         work = None
-        ended = follow(JobServer(address), attach, Path(out or f"runs/{attach}"), as_json=False)
+        folder = Path(out) if out else usual_folder(attach)
+        ended = follow(JobServer(address), attach, folder, as_json=False)
     else:
         require_form(address)
         work = read_command(session, words, out)
@@ -126,10 +133,12 @@ def send(file: str | Path, folder: Path, name: str) -> None:
     place = folder / name
     if place.is_file() and filecmp.cmp(file, place, shallow=False):  # it lies in a package of the user's
         return
-    if place.exists() or place.suffix in all_suffixes():
+    of_package = any(part.lower().endswith(INSTALLED) for part in Path(name).parts)
+    if place.exists() or of_package or place.suffix in all_suffixes():
+        what = "a part of the job" if place.exists() else "a Python module"
         raise BadInput(
-            f"{file} is not sent: its name is that of {'a part of the job' if place.exists() else 'a Python module'}, "
-            "which the cluster would run; rename it"
+            f"{file} is not sent: its name is that of {'an installed package' if of_package else what}, which the "
+            "cluster would run; rename it"
         )
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, place)

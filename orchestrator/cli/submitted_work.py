@@ -23,9 +23,10 @@ from orchestrator.engine.plan.files import is_there
 from orchestrator.engine.plan.reach import OPTION
 from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.run.choice import choice_of
+from orchestrator.engine.run.output_folder import usual_folder
 from orchestrator.engine.store.trust import ALLOW as STORES
 from orchestrator.engine.store.trust import KEY_FILE
-from orchestrator.kinds import kind_named, load_plan, texts_of
+from orchestrator.kinds import code_of_settings, kind_named, load_plan, texts_of
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -85,7 +86,8 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     require_no_secret([*words, *([swept.text] if swept else ())], plan)
     sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
     is_file = source is not None and is_there(Path(source)) and (swept is not None or values["source"] is not None)
-    asked = any(True for _ in code_of(plan.resolved()))  # and allowed, or it would have been refused here
+    swept_code = code_of_settings(plan.resolved(), swept, plan) if swept else ()
+    asked = any(True for _ in (*code_of(plan.resolved()), *swept_code))  # and allowed, or it would have been refused
     allowed: tuple[str, ...] = (
         ("--allow-code",) if asked or session.permission.everything or os.environ.get(ALLOW) == "1" else ()
     )
@@ -103,7 +105,7 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
         plan=plan,
         source=source if is_file else None,
         sweep=sweep_file,
-        out=Path(out or values["out"] or default_folder(name, swept, values)),
+        out=Path(named) if (named := out or values["out"]) else default_folder(name, swept, values),
         as_json=values["as_json"],
         force=values["force"],
         junit=values.get("junit"),
@@ -111,11 +113,11 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     )
 
 
-def default_folder(name: str, swept: Sweep | None, values: Mapping[str, Any]) -> str:
+def default_folder(name: str, swept: Sweep | None, values: Mapping[str, Any]) -> Path:
     """Return the folder into which a command writes where none is named."""
     if swept is None:
-        return f"runs/{values['kind']}"
-    return tune.folder_of(swept) if name == "tune" else f"runs/{swept.name}"
+        return usual_folder(values["kind"])
+    return tune.folder_of(swept) if name == "tune" else usual_folder(swept.name)
 
 
 def words_of(here: click.Command, values: Mapping[str, Any]) -> Iterator[str]:

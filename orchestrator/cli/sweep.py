@@ -15,7 +15,7 @@ from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, log_models_option, plan_options, planned, run_options
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, left_in, search_options
-from orchestrator.engine.run.output_folder import PLAN_FILE
+from orchestrator.engine.run.output_folder import PLAN_FILE, usual_folder
 from orchestrator.engine.run.run import Result, run_sweep, run_tuning
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
@@ -65,7 +65,7 @@ def command(
         source = str(folder / PLAN_FILE)
     else:
         sweep, source = chosen(name, source, asked)
-        folder = Path(out or f"runs/{sweep.name}")
+        folder = Path(out) if out else usual_folder(sweep.name)
     plan = planned(source or sweep.base, overrides, workers, store, sweep=sweep, log_models=log_models)
     kind = kind_named(plan.kind)
     terminal, claim = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep)

@@ -15,7 +15,7 @@ from orchestrator.cli.options import session_of
 from orchestrator.engine.plan.files import parse_yaml
 from orchestrator.engine.plan.sweep_files import parse_spec, read_sweep_file, same_sweep, sweep_named, varied
 from orchestrator.engine.run.choice import Mode
-from orchestrator.engine.run.output_folder import PLAN_FILE, SWEEP_FILE, name_left
+from orchestrator.engine.run.output_folder import PLAN_FILE, SWEEP_FILE, name_left, usual_folder
 from orchestrator.kinds import texts_of
 from tune_spaces.registry import Sweep
 
@@ -150,7 +150,7 @@ def left_in(name: str | None, out: str | None, asked: Mapping[str, Any]) -> tupl
     given = None if name is None else sweep_named(name)
     if given is None and out is None:
         raise BadInput("--resume: name the sweep, or the folder of its run with --out")
-    folder = Path(out or f"runs/{given.name if given else ''}")
+    folder = Path(out) if out else usual_folder(given.name if given else "")
     if not (folder / PLAN_FILE).is_file():
         raise BadInput(f"--resume: {folder} holds no run to go on with; start it without --resume")
     file = folder / SWEEP_FILE

@@ -16,6 +16,7 @@ from orchestrator.cli.options import PLAN_HELP, plan_options, planned, run_optio
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import choice_options, chosen_among, goal
 from orchestrator.engine.run.choice import choice_of, selection_of
+from orchestrator.engine.run.output_folder import usual_folder
 from orchestrator.engine.run.selecting import run_selection
 from orchestrator.engine.run.summary import show_result
 from orchestrator.kinds import kind_named
@@ -64,7 +65,7 @@ def command(
     require_kind(plan, kind)
     plan = selection.own(plan)
     choice = choice_of(audit, sweep, plan, *goal(sweep, asked))
-    folder = Path(out or folder_of(sweep))
+    folder = Path(out) if out else folder_of(sweep)
     by = (choice.metric, choice.mode)
     terminal, claim = begin(session, folder, plan, as_json=as_json, force=force, terse=terse, sweep=sweep, goal=by)
     kept = {"pictures": not no_pictures, "aggregate_only": aggregate_only}
@@ -81,6 +82,6 @@ def require_kind(plan: BasePlan, kind: str) -> None:
         raise BadInput(f"audit.kind is {plan.kind!r} in the plan, but the audit to tune is {kind!r}")
 
 
-def folder_of(sweep: Sweep) -> str:
+def folder_of(sweep: Sweep) -> Path:
     """Return the folder of a tuned sweep where none is named."""
-    return f"runs/tune-{sweep.name}"
+    return usual_folder(f"tune-{sweep.name}")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import actors.cluster
 from actors.capacity import Cluster, Node
 from actors.cluster import connect, describe, size_workers
 from actors.environment import environment
@@ -25,6 +26,7 @@ from actors.pools import do_jobs
 from actors.trials import expand_grid, run_trials
 from actors.words import say
 from audits.errors import BadInput
+from audits.owners import others_can_exchange
 from tests.actors.file_jobs import FileJob, OddError, chain, done, ignore, is_done, make_perform, starts
 from tests.cases.waiting import wait_for
 
@@ -223,6 +225,31 @@ def test_storage_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         connect(Workers(1, storage=f"{tmp_path}/file")),
     ):
         pass
+
+
+@pytest.mark.parametrize("whose", ["ours", "all's", "all's above", "as /tmp", "another's"])
+def test_rays_files_lie_where_nobody_else_can_exchange_them(whose: str, tmp_path: Path) -> None:
+    """In a folder of others, who could put sockets of theirs in the place of Ray's, they lie in one of their own."""
+    storage = tmp_path / "project" / "ray"
+    storage.mkdir(parents=True)
+    if whose == "all's above":
+        storage.parent.chmod(0o777)
+    elif whose == "another's" and os.geteuid() == 0:
+        os.chown(storage, 54321, -1)
+    elif whose != "ours":
+        storage.chmod(0o1777 if whose == "as /tmp" else 0o777)
+    safe = whose in ("ours", "as /tmp")
+    workers = Workers(1, storage=str(storage))
+    with (
+        actors.cluster._ray_folder(workers.storage) as folder,
+        actors.cluster.run_folder(workers, "run") as (place, name),
+    ):
+        (Path(place) / name).mkdir()
+        for each in (Path(folder).resolve(), Path(place)):
+            assert each.is_relative_to(storage) == safe
+            assert others_can_exchange(each) is False
+            assert safe or each.stat().st_mode & 0o077 == 0
+    assert not os.path.lexists(folder) and not (Path(place) / name).exists() and not list(storage.iterdir())
 
 
 def test_environment_is_restored() -> None:

@@ -14,7 +14,17 @@ import pytest
 
 from actors.jobs import Workers, WorkersLost
 from actors.pools import do_jobs
-from actors.teams import INTERFACES, PARTING_SECONDS, call_together, interface_of, joined, leader, mates, meet_at
+from actors.teams import (
+    INTERFACES,
+    PARTING_SECONDS,
+    call_together,
+    fresh_file,
+    interface_of,
+    joined,
+    leader,
+    mates,
+    meet_at,
+)
 from audits.errors import BadInput
 from tests.actors.file_jobs import done, ignore, is_done
 from tests.actors.team_jobs import ROUNDS, TeamJob, make_perform, starts
@@ -35,6 +45,14 @@ def carry_out(folder: Path, cluster: Workers, *jobs: TeamJob, max_losses: int = 
 
 def sums(folder: Path) -> dict[str, float]:
     return {key: float(text.split()[0]) for key, text in done(folder).items()}
+
+
+def test_nobody_else_reads_where_a_team_meets(tmp_path: Path) -> None:
+    places = [Path(fresh_file(str(tmp_path / "run")).removeprefix("file://")) for _ in range(2)]
+    assert len({*places}) == 2
+    for place in places:
+        assert place.is_relative_to(tmp_path / "run") and not place.exists()
+        assert place.parent.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.long

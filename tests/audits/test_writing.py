@@ -25,7 +25,6 @@ BUFFERS = ("BytesIO", "StringIO", "BufferOutputStream", "replacing", "written_an
 ALLOWED = {
     ("orchestrator/engine/run/tracking_database.py", "connect"): "of a file with one name; undoes what was cut",
     ("audits/writing.py", "mkdir"): "the one place",
-    ("actors/cluster.py", "mkdir"): "Ray's own folder, in a place that the user names",
     ("actors/cluster.py", "symlink"): "in a new temporary folder",
     ("actors/teams.py", "mkdir"): "Ray's own folder",
     ("orchestrator/engine/store/disk.py", "rename"): "a folder that is removed",

@@ -20,7 +20,7 @@ from typing import Any
 from audits.credentials import mask, remember, remembered
 from orchestrator.engine.jobs.keys import canonical
 from orchestrator.engine.store.claims import Claims
-from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreUnusable, Unsigned, damaged
+from orchestrator.engine.store.faults import CorruptArtefact, Missing, StoreRefused, StoreUnusable, Unsigned, damaged
 from orchestrator.engine.store.index import remove_index
 from orchestrator.engine.store.machine_kind import machine_kind
 from orchestrator.engine.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest, write_manifest
@@ -35,8 +35,19 @@ from orchestrator.engine.store.trust import Trust
 
 
 def default_store_uri() -> str:
-    """Return the store of ``ORCH_STORE``, else the folder ``.orch/store`` below the current one."""
-    return os.environ.get("ORCH_STORE") or str(Path.cwd() / ".orch" / "store")
+    """Return the store of ``ORCH_STORE``, else the folder ``.orch/store`` below the current one.
+
+    Raises StoreRefused where the latter is, or lies in, a link: whoever made the current folder may have made it.
+    """
+    if named := os.environ.get("ORCH_STORE"):
+        return named
+    place = Path.cwd() / ".orch" / "store"
+    if link := next((each for each in (place.parent, place) if each.is_symlink()), None):
+        raise StoreRefused(
+            f"{link} is a link to {os.readlink(link)}, and the store would be there; if that is meant, say so: "
+            "--store .orch/store, or ORCH_STORE"
+        )
+    return str(place)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -80,6 +81,19 @@ def offered(
 )
 def test_what_is_offered(offered: Callable[[str], list[str]], line: str, words: list[str]) -> None:
     assert offered(line) == words
+
+
+@pytest.mark.parametrize("name", ["$(touch ran)", "a;touch ran", "`touch ran`", "two words", "a\nplain,b", "~root"])
+def test_no_name_is_offered_in_which_a_shell_would_find_more_than_a_word(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offered: Callable[[str], list[str]]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for each in (name, "plain-2_b"):
+        (tmp_path / "runs" / each).mkdir(parents=True)
+        (tmp_path / "runs" / each / "result.json").write_text("{}")
+    (tmp_path / "theirs.yaml").write_text(json.dumps({"audit": {"kind": "mia", name: 1, "alpha": 2}}))
+    assert offered("orch report ") == ["runs/plain-2_b"]
+    assert offered("orch audit mia theirs.yaml --set ") == ["audit.kind=", "audit.alpha="]
 
 
 def test_every_command_is_offered(offered: Callable[[str], list[str]]) -> None:

@@ -195,6 +195,35 @@ def test_no_run_begins_where_its_log_or_database_is_another_file(
     assert Path("own").read_text() == OWN
 
 
+@pytest.mark.parametrize("link", ["runs", "inner", "dangling"])
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["audit", "mia", "mia-smoke"], "mia"),
+        (["sweep", "mia-epochs", "mia-smoke"], "mia-epochs"),
+        (["sweep", "--resume", "mia-epochs"], "mia-epochs"),
+        (["tune", "mia", "--vary", "split.shadows=8,16", "mia-smoke", "--metric", "lira.auc"], "tune-vary-shadows"),
+        (["submit", "audit", "mia", "mia-smoke", "--store", "/srv/store"], "mia"),
+        (["submit", "--attach", "orch-1"], "orch-1"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else " ".join(each),
+)
+def test_no_run_goes_through_a_link_in_the_working_folder_that_nobody_named(
+    words: list[str], name: str, link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    monkeypatch.chdir(tmp_path / "theirs")
+    monkeypatch.setattr("orchestrator.cli.submit.JobServer", lambda address: pytest.fail("a server was asked"))
+    own = tmp_path / "own"
+    if link != "dangling":
+        (own / name).mkdir(parents=True)
+    place = Path("runs") if link == "runs" else Path("runs", name)
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(own if link == "runs" else own / name)
+    refused(words, capsys, f"{place} is a link to {os.readlink(place)}")
+    assert own.exists() == (link != "dangling") and not list(own.glob("*/*"))
+
+
 @pytest.mark.timeout(60)
 def test_nothing_waits_for_a_pipe_that_says_what_run_a_folder_holds(tmp_path: Path) -> None:
     for name in (output_folder.RESULT_FILE, output_folder.RUN_FILE, JOURNAL_FILE):

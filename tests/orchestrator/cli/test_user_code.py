@@ -13,10 +13,13 @@ from typing import Any
 import click
 import pytest
 
+from audits.errors import BadInput
 from audits.own.permission import asking
 from orchestrator.cli.main import main
 from orchestrator.cli.permission import Permission
 from orchestrator.cli.report import thumbnails
+from orchestrator.cli.session import Session
+from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.data import forget_data
 from tests.cases.apollo_result import write_run
 from tests.cases.runs import draw_only
@@ -84,6 +87,24 @@ def test_code_in_a_sweep_file_is_refused_like_that_of_a_plan(
     err = capsys.readouterr().err
     assert not ran() and "hostile_points" not in sys.modules
     assert "the module 'hostile_points'" in err and "--allow-code" in err
+
+
+@pytest.mark.parametrize("form", SWEEPS)
+def test_a_job_gets_no_permission_for_code_in_a_sweep_file_by_that_for_other_code(form: str) -> None:
+    Path("mine.py").write_text("def points():\n    pass\n")
+    Path("theirs.yaml").write_text(f"base: mia-smoke\n{SWEEPS[form].replace('NAME', NAME)}\n")
+    session = Session()
+    words = ["sweep", "theirs.yaml", "--set", "data.name=python:mine:points", "--store", "/srv/store"]
+    with (
+        asking(session.permission.may_run),
+        pytest.raises(BadInput, match=r"python:hostile_points:points.*--allow-code"),
+    ):
+        read_command(session, words)
+    with asking((allowed := Session()).permission.may_run):
+        assert "--allow-code" in read_command(allowed, [*words, "--allow-code"]).words
+    with asking((named := Session()).permission.may_run):
+        named.permission.said([NAME])
+        assert "--allow-code" in read_command(named, [words[0], words[1], *words[4:]]).words, "nobody is asked there"
 
 
 def test_code_runs_when_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,8 +137,19 @@ class Server:
         self.sent.extend(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
 
 
-@pytest.mark.parametrize("name", ["numpy.py", "audits/__init__.py", "audits/x.pyc", "torch.so"])
-def test_no_file_that_a_plan_names_is_sent_as_a_module(name: str, sent: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "numpy.py",
+        "audits/__init__.py",
+        "audits/x.pyc",
+        "torch.so",
+        "x-1.0.dist-info/entry_points.txt",
+        "X.Egg-Info/entry_points.txt",
+        "x.egg",
+    ],
+)
+def test_no_file_that_a_plan_names_is_sent_as_code(name: str, sent: list[str], tmp_path: Path) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("id,group\n0,0\n")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cli.diagnosis import store_place
 from orchestrator.cli.main import BAD_INPUT, main
 from orchestrator.engine.jobs.keys import artefact_key
 from orchestrator.engine.store.faults import CorruptArtefact
@@ -185,6 +186,28 @@ def test_collecting_garbage_leaves_what_a_link_leads_to(store: Store, outside: P
     (Path(store.uri) / place).symlink_to(outside)
     assert main(["cache", "gc", "--store", store.uri, "--all"]) == BAD_INPUT
     assert sorted(os.listdir(outside)) == [".tmp-draft", "score", "secret.json"]
+
+
+@pytest.mark.parametrize("link", [".orch", ".orch/store"])
+def test_a_store_that_nobody_named_is_no_link(
+    link: str, outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    claim = (outside if link == ".orch/store" else outside / "store") / "claims" / "of an insurance.txt"
+    claim.parent.mkdir(parents=True)
+    claim.write_bytes(SECRET)
+    os.utime(claim, (0, 0))
+    Path(link).parent.mkdir(exist_ok=True)
+    Path(link).symlink_to(outside)
+    for words in (["cache", "gc"], ["cache", "ls"], ["audit", "mia", "mia-smoke", "--out", "out"]):
+        assert main(words) == BAD_INPUT
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{link} is a link to {outside}" in line and "ORCH_STORE" in line
+    assert claim.read_bytes() == SECRET and not Path("out").exists()
+    (told,) = store_place(None)
+    assert (told.status, told.subject) == ("FAIL", "store") and "is a link" in told.found and "--store" in told.fix
+    assert main(["cache", "ls", "--store", ".orch/store"]) == 0, "who names it means it"
 
 
 def test_the_folder_that_the_user_names_may_be_a_link(store: Store, tmp_path: Path) -> None:
