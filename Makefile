@@ -26,6 +26,11 @@ $(BIN)/python .ci/imports.py
 $(BIN)/mypy
 endef
 
+define NEWLINE
+
+
+endef
+
 .PHONY: demo test quick golden long gpu lint docs install clean
 .DELETE_ON_ERROR:
 .SILENT: lint
@@ -35,7 +40,7 @@ demo: $(STAMP)
 
 # Style, contracts and types are checked while the tests run, which come first.
 define CHECKED
-nice -n 10 $(MAKE) --no-print-directory lint & lint=$$!; \
+nice -n 10 $(SHELL) -c '$(subst $(NEWLINE), && ,$(LINT))' & lint=$$!; \
 OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $$files; \
 tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
 endef
