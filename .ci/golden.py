@@ -23,7 +23,7 @@ from pathlib import Path
 
 from imports import PACKAGES, ROOT
 from quotes import WORD, renewed
-from touched import changed, git
+from touched import changed, git, left_main
 
 TEXTS = "tests/orchestrator/test_golden_texts.py"
 ROUNDS = 8
@@ -63,8 +63,7 @@ def edits(root: Path) -> list[tuple[str, str]]:
 
     It is "" where nothing is like it.
     """
-    base = (git(root, "merge-base", "HEAD", "origin/main") or git(root, "merge-base", "HEAD", "main") or ["HEAD"])[0]
-    found = []
+    base, found = left_main(root), []
     for name in changed(root):
         if name.partition("/")[0] in PACKAGES:
             was = "\n".join(git(root, "show", f"{base}:{name}"))
@@ -110,16 +109,14 @@ def importers(root: Path, helper: Path) -> set[str]:
     return {str(file.relative_to(root)) for file in (root / "tests").rglob("test_*.py") if name in file.read_text()}
 
 
-def run(root: Path, tests: Iterable[str], *options: str, **environment: str) -> tuple[bool, list[dict[str, str]]]:
+def run(root: Path, tests: Iterable[str], *options: str) -> tuple[bool, list[dict[str, str]]]:
     """Run ``tests``; return whether all passed, and every difference of sentences that was found."""
     with tempfile.TemporaryDirectory() as folder:
         heard = Path(folder) / "heard"
         heard.touch()
         words = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=line", "-p", "hearing", *options, *tests]
         paths = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
-        done = subprocess.run(
-            words, cwd=root, env={**os.environ, **environment, "ORCH_HEARD": str(heard), "PYTHONPATH": paths}
-        )
+        done = subprocess.run(words, cwd=root, env={**os.environ, "ORCH_HEARD": str(heard), "PYTHONPATH": paths})
         return done.returncode in (0, 5), [json.loads(line) for line in heard.read_text("utf-8").splitlines()]
 
 
@@ -135,7 +132,7 @@ def main(words: list[str], root: Path = ROOT) -> int:
     """Renew; return the exit status."""
     fine = True
     if not words:
-        fine, _ = run(root, [TEXTS], ORCH_RENEW="1")
+        fine, _ = run(root, [TEXTS])
     touched, pairs = set[str](), edits(root)
     tests = words or tests_that_quote(root, pairs)
     passed = True

@@ -209,9 +209,7 @@ def literal(value: str) -> str:
         if len(lines[-1]) + len(word) > WIDE:
             lines.append("")
         lines[-1] += word
-    written = [
-        f'r"{line}"' if "\\" in line and '"' not in line and line.isprintable() else repr(line) for line in lines
-    ]
+    written = [raw(line) for line in lines]
     return written[0] if len(written) == 1 else f"({' '.join(written)})"
 
 

@@ -25,8 +25,12 @@ TAKEN = ".pytest_cache/v/orch/seconds"
 
 def changed(root: Path) -> list[str]:
     """Return the files that differ from the commit in which this branch left main, new ones too."""
-    left = git(root, "merge-base", "HEAD", "origin/main") or git(root, "merge-base", "HEAD", "main") or ["HEAD"]
-    return git(root, "diff", "--name-only", left[0]) + git(root, "ls-files", "--others", "--exclude-standard")
+    return git(root, "diff", "--name-only", left_main(root)) + git(root, "ls-files", "--others", "--exclude-standard")
+
+
+def left_main(root: Path) -> str:
+    """Return the commit in which this branch left main."""
+    return (git(root, "merge-base", "HEAD", "origin/main") or git(root, "merge-base", "HEAD", "main") or ["HEAD"])[0]
 
 
 def git(root: Path, *words: str) -> list[str]:

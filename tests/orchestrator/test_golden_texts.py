@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from difflib import unified_diff
 from importlib.metadata import version
 from pathlib import Path
@@ -21,11 +20,13 @@ MADE_WITH = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 @pytest.mark.parametrize("name", ["apollo", "tmia", "gnq", "mia", "gnq, given"])
-def test_a_run_is_told_in_the_sentences_of_its_golden_file(name: str, tmp_path: Path) -> None:
+def test_a_run_is_told_in_the_sentences_of_its_golden_file(
+    name: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     file = TEXTS / f"{name.replace(', ', '-')}.txt"
     head = ", ".join(f"{each} {version(each).partition('+')[0]}" for each in MADE_WITH)
     now = f"{head}\n{told(finished(name), tmp_path)}"
-    if os.environ.get("ORCH_RENEW"):
+    if pytestconfig.pluginmanager.has_plugin("hearing"):  # of make golden
         file.parent.mkdir(exist_ok=True)
         file.write_text(now, "utf-8")
         return
