@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,11 +27,13 @@ from orchestrator.engine.plan.wording import first_of
 from orchestrator.engine.run.search_checks import check_search, require_searcher, require_trials_alone
 from orchestrator.engine.run.target_parts import parts_of
 from orchestrator.engine.store.store import default_store_uri
+from tune_spaces.space import MOST_SETTINGS
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
     from orchestrator.engine.store.store import Store
     from tune_spaces.registry import Sweep
+    from tune_spaces.space import Space
 
 KINDS = {
     "apollo": "orchestrator.apollo.kind:KIND",
@@ -108,10 +112,29 @@ def code_of_settings(raw: Mapping[str, Any], sweep: Sweep, plan: BasePlan) -> It
     Settings that cannot be made are left to the check of the plan that they would give.
     """
     search = sweep.search
-    for changes in search.space.corners() if search and search.adaptive else sweep.settings(plan.resolved()).values():
-        if any(is_own(text) or path.endswith("root") for path, text in texts_of(changes)):
+    found = naming_code(search.space) if search and search.adaptive else sweep.settings(plan.resolved()).values()
+    for changes in found:
+        if about_code(changes):
             with suppress(BadInput):
                 yield from code_of(apply_overrides(raw, changes.items()))
+
+
+def naming_code(space: Space) -> Iterator[dict[str, Any]]:
+    """Yield every combination of those fields of ``space`` that name code or its folder, each of them or none.
+
+    Conditions between fields are left aside. Raises BadInput for more than anybody could be asked about.
+    """
+    about = [each for each in space.dimensions if each.listed and any(about_code({each.path: v}) for v in each.values)]
+    if math.prod(len(each.values) + 1 for each in about) > MOST_SETTINGS:
+        raise BadInput(f"space: {', '.join(each.path for each in about)}: code in more than {MOST_SETTINGS} settings")
+    choices = [[{}, *({each.path: value} for value in each.values)] for each in about]
+    for chosen in itertools.product(*choices):
+        yield {path: value for one in chosen for path, value in one.items()}
+
+
+def about_code(changes: Mapping[str, Any]) -> bool:
+    """Return whether changes of dotted fields name users' code, or the folder of some."""
+    return any(is_own(text) or path.endswith("root") for path, text in texts_of(changes))
 
 
 def texts_of(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

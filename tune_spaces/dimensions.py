@@ -97,6 +97,13 @@ class Dimension:
         """Return the options, or the least and the greatest value."""
         return self.values if self.listed else tuple(dict.fromkeys((self.low, self.high)))
 
+    def gives(self, value: Any) -> bool:
+        """Return whether ``value`` can be drawn; between bounds any number counts as one that can."""
+        if self.listed:
+            return plain(value) in map(plain, self.values)
+        kinds = int if self.whole else (int, float)
+        return isinstance(value, kinds) and not isinstance(value, bool) and self.low <= value <= self.high
+
     def draw(self, generator: np.random.Generator) -> Any:
         """Return a value, distributed as Ray Tune's primitive of the same name; floats have ``DIGITS`` digits."""
         if self.listed:
@@ -120,9 +127,14 @@ def check_options(dimension: Dimension) -> None:
     """Raise BadInput for a list without options, or with one of them twice."""
     if not dimension.values:
         raise BadInput(f"{dimension.path}: {dimension.form} has no options; give at least one value")
-    texts = [json.dumps(value, sort_keys=True, default=str) for value in dimension.values]
+    texts = [plain(value) for value in dimension.values]
     if twice := [text for text in dict.fromkeys(texts) if texts.count(text) > 1]:
         raise BadInput(f"{dimension.path}: {twice[0]} is given twice")
+
+
+def plain(value: Any) -> str:
+    """Return a value as a file keeps it, in one order: equal texts are equal values."""
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def check_bounds(dimension: Dimension) -> None:

@@ -100,8 +100,23 @@ class Space:
         first = {path: values[:1] for path, values in outermost.items()}
         found: list[Changes] = []
         for moved in self.dimensions:
-            found += self._combined({**first, **moved.when, moved.path: outermost[moved.path]})
+            found += self._combined({**first, **self.needed(moved), moved.path: outermost[moved.path]})
         return [each for number, each in enumerate(found) if each not in found[:number]]
+
+    def needed(self, dimension: Dimension) -> dict[str, tuple[Any, ...]]:
+        """Return the values of other fields with which ``dimension`` is active: of those of its conditions, too."""
+        found = dict(dimension.when)
+        for path in dimension.when:
+            condition = next(each for each in self.dimensions if each.path == path)
+            for other, wanted in self.needed(condition).items():
+                found[other] = tuple(value for value in found.get(other, wanted) if value in wanted)
+        return found
+
+    def gives(self, changes: Mapping[str, Any]) -> bool:
+        """Return whether ``changes`` could be drawn from this space: the active fields, each with a value it takes."""
+        active = [each for each in self.dimensions if self.active(each, dict(changes))]
+        same = changes.keys() == {each.path for each in active}
+        return same and all(each.gives(changes[each.path]) for each in active)
 
     def _combined(self, values: Mapping[str, tuple[Any, ...]]) -> Iterator[Changes]:
         """Yield each combination of ``values`` once; a field whose condition is not met is left out."""

@@ -32,6 +32,11 @@ def asking(may_run: MayRun) -> Iterator[None]:
         _asked.pop()
 
 
+def who_is_asked() -> MayRun | None:
+    """Return what ``asking`` asks just now; None while nobody is asked."""
+    return _asked[-1] if _asked else None
+
+
 def is_own(name: object) -> bool:
     """Return whether a name of a plan is that of code: ``python:module:name``."""
     return isinstance(name, str) and name.startswith(PREFIX)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -47,6 +48,11 @@ class Permission:
         """Allow places, ``[CREDENTIAL@]PLACE`` each; raises BadInput for what is none."""
         for word in words:
             self.places.add(read_allowance(word))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what workers are handed: the environment of the command speaks with it, theirs may be another."""
+        everything = self.everything or os.environ.get(ALLOW) == "1"
+        return {**self.__dict__, "everything": everything, "places": self.allowed()}
 
     def may_run(self, named: Sequence[Named]) -> bool:
         """Return whether the code of all these names may run; ask once where a person sits.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -118,6 +120,32 @@ def test_corners_are_the_outermost_values():
     many = Space(tuple(dimension("uniform", 0, 1, path=f"p{number}", when={}) for number in range(8)))
     assert len(many.corners()) == 9
     assert all({corner[f"p{number}"] for corner in many.corners()} == {0, 1} for number in range(8))
+
+
+def test_corners_of_a_large_space_meet_conditions_of_conditions():
+    chain = (
+        dimension("choice", 1, 2, 3, path="a"),
+        dimension("choice", 1, 2, 3, path="b", when={"a": (2, 3)}),
+        dimension("choice", "x", "y", path="c", when={"b": (3,)}),
+        *(dimension("choice", 1, 2, 3, path=f"p{number}") for number in range(4)),
+    )
+    assert {corner["c"] for corner in Space(chain).corners() if "c" in corner} == {"x", "y"}
+
+
+@pytest.mark.parametrize(("form", "values"), [*PRIMITIVES.items(), ("choice", (1, {"a": [2]}, None)), ("grid", (1, 2))])
+def test_a_space_gives_what_it_draws_also_as_a_file_keeps_it(form, values):
+    space, generator = Space((dimension(form, *values, path="a"),)), np.random.default_rng(0)
+    for _ in range(50):
+        assert space.gives(json.loads(json.dumps(space.sample(generator))))
+    for other in (-1, 1000, "x", [1], "python:a:b"):
+        assert not space.gives({"a": other})
+    assert not space.gives({}) and not space.gives({**space.sample(generator), "b": 1})
+
+
+def test_a_space_gives_no_field_whose_condition_is_not_met():
+    steps, norm, seed = (each.path for each in CONDITIONAL.dimensions)
+    assert CONDITIONAL.gives({norm: "linf", seed: 3}) and CONDITIONAL.gives({norm: "l2", seed: 3, steps: 1})
+    assert not CONDITIONAL.gives({norm: "linf", seed: 3, steps: 1}) and not CONDITIONAL.gives({norm: "l2", seed: 3})
 
 
 REFUSED = [

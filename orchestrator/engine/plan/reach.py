@@ -91,6 +91,11 @@ def asking(may_reach: MayReach) -> Iterator[None]:
         _asked.pop()
 
 
+def who_is_asked() -> MayReach | None:
+    """Return what ``asking`` asks just now; None while nobody is asked."""
+    return _asked[-1] if _asked else None
+
+
 def require_permission(found: Sequence[Reach], *, always: bool = False, otherwise: str = "") -> None:
     """Raise BadInput unless all these places may be reached.
 

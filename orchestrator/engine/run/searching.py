@@ -13,7 +13,7 @@ from actors.halving import Halving
 from actors.jobs import WorkersLost
 from actors.searches import run_search
 from audits.errors import BadInput, how_many
-from orchestrator.engine.given_files import with_digests
+from orchestrator.engine.given_files import target_of, with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
 from orchestrator.engine.jobs.keys import digest
 from orchestrator.engine.kind import Design, Kind
@@ -30,7 +30,9 @@ from orchestrator.engine.run.search_result import TrialNews, counted, news_of, s
 from orchestrator.engine.run.suggesting import Trial, suggest
 from orchestrator.engine.run.target_parts import judging, parts_of, rungs
 from orchestrator.engine.run.trial_ledger import ENDED, Ledger
+from orchestrator.engine.run.trusted import require_allowed
 from orchestrator.engine.setting import Setting, plans_of
+from orchestrator.engine.target_check import check_target_of
 from tune_spaces.space import Search
 
 DRAWN = 6
@@ -218,7 +220,10 @@ class Searching:
         for seed in seeds or (None,):
             values = changes if seed is None else {**changes, "seed": seed}
             plan = with_digests(self.plan.changed(values))
+            require_allowed(plan)
             design = self.lay_out(plan)
+            if target_of(plan) != target_of(self.plan):
+                check_target_of(design)
             if self.crew.stored.lacks(design.first_jobs()):
                 raise BadInput(
                     f"{name}: points would be ranked anew for this trial; search other fields, or split.points: random"

@@ -75,6 +75,8 @@ class Ledger:
 
     def _take_up(self, line: Mapping[str, Any]) -> None:
         trial = Trial(len(self.trials), line["changes"], line["params"], repeats=line.get("repeats"))
+        if not isinstance(trial.changes, Mapping) or not self.search.space.gives(trial.changes):
+            raise BadInput(f"{self.journal.file}: trial {trial.number} is none that the search could draw; {ANOTHER}")
         self.trials.append(trial)
         if line["jobs"] and self.describe(trial)["jobs"] != line["jobs"]:
             raise BadInput(

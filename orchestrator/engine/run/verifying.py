@@ -29,6 +29,7 @@ from orchestrator.engine.store.comparing import ABSOLUTE, RELATIVE, unlike
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.machine_kind import machine_kind
 from orchestrator.engine.store.store import Artefact, Store, default_store_uri
+from orchestrator.engine.target_check import check_target_of
 
 SCHEMA = "orch.verify/1"
 
@@ -151,6 +152,8 @@ class Verifying:
         jobs = self.drawn(count, seed)
         of = Counter(job.stage for job in self.there)
         self.tell(jobs, of, seed)
+        for design in self.designs:
+            check_target_of(design)
         plans = [design.plan for design in self.designs]
         used = {job.plan for job in jobs}
         self.crew.settle([(plan, [job for job in jobs if job.plan == plan.plan_hash]) for plan in plans])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
@@ -21,6 +22,9 @@ from orchestrator.cli.report import thumbnails
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.data import forget_data
+from orchestrator.engine.plan import reach
+from orchestrator.engine.run.trusted import TrustedContexts
+from orchestrator.kinds import kind_named
 from tests.cases.apollo_result import write_run
 from tests.cases.runs import draw_only
 
@@ -105,6 +109,56 @@ def test_a_job_gets_no_permission_for_code_in_a_sweep_file_by_that_for_other_cod
     with asking((named := Session()).permission.may_run):
         named.permission.said([NAME])
         assert "--allow-code" in read_command(named, [words[0], words[1], *words[4:]]).words, "nobody is asked there"
+
+
+def test_a_worker_runs_no_code_and_reaches_no_place_that_its_driver_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = {"audit": {"kind": "mia"}, "data": {"name": NAME}}
+    served = {"gives": "logits", "template": {"x": "{inputs}"}, "answers": "$.y", "token_env": "THEIR_TOKEN"}
+    asks = {"weights": "https://models.example/x", "served": served, "members": "0:60", "non_members": "60:120"}
+    plans = {"code": raw, "address": {"audit": {"kind": "mia"}, "target": asks}}
+
+    def handed_over(permission: Permission) -> TrustedContexts:
+        with asking(permission.may_run), reach.asking(permission.refused):
+            contexts = pickle.dumps(TrustedContexts(kind_named("mia"), plans, "store", "cpu", "0"))
+        return cast(TrustedContexts, pickle.loads(contexts))
+
+    closed = handed_over(Permission())
+    with pytest.raises(BadInput, match="--allow-code"):
+        closed.open("code")
+    assert not ran()
+    with pytest.raises(BadInput, match=r"THEIR_TOKEN.*--allow-addresses"):
+        closed.open("address")
+    named = Permission(own={NAME}, places={("THEIR_TOKEN", "models.example")})
+    for word in ("code", "address"):
+        with pytest.raises(BadInput, match="differs between machines"):  # after permission
+            handed_over(named).open(word)
+    assert ran()
+    monkeypatch.setenv("ORCH_ALLOW_CODE", "1")
+    monkeypatch.setenv("ORCH_ALLOW_ADDRESSES", "models.example")
+    said = handed_over(Permission())
+    monkeypatch.delenv("ORCH_ALLOW_CODE")
+    monkeypatch.delenv("ORCH_ALLOW_ADDRESSES")
+    assert said.may_run is not None and said.may_run([(NAME, None)])
+    with pytest.raises(BadInput, match="THEIR_TOKEN"):  # the place is allowed, the credential is not
+        said.open("address")
+
+
+def test_code_behind_conditions_of_a_large_space_is_asked_about(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("theirs.yaml").write_text(
+        f"""base: mia-smoke
+space:
+  audit.level: [0.9, 0.95, 0.96, 0.97]
+  audit.bootstrap: {{choice: [40, 41, 42, 43], when: {{audit.level: [0.95, 0.96, 0.97]}}}}
+  data.name: {{choice: [digits, '{NAME}'], when: {{audit.bootstrap: [41, 42, 43]}}}}
+  audit.fdr: [0.05, 0.06, 0.07, 0.08, 0.09, 0.1]
+search: random
+samples: 8
+scheduler: asha
+metric: rmia.auc
+"""
+    )
+    assert main(["sweep", "theirs.yaml", "--out", "out"]) == 2 and not ran()
+    assert "the module 'hostile_points'" in capsys.readouterr().err
 
 
 def test_code_runs_when_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

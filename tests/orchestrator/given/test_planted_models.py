@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,12 +16,14 @@ from audits.errors import BadInput
 from audits.models import make_model
 from audits.own.permission import asking
 from orchestrator.cli.main import BAD_INPUT, DONE, GATE_FAILED, main
+from orchestrator.cli.permission import Permission
 from orchestrator.engine.data import data_of
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import Job, Reference
 from orchestrator.engine.run.answered import check_asked
 from orchestrator.engine.run.asked import ABOUT
 from orchestrator.engine.run.opened import BYTES, PROGRAM
+from orchestrator.engine.run.trusted import TrustedContexts
 from orchestrator.engine.run.worker import WEIGHTS, WorkerContext
 from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.payloads import pack_arrays, pack_json
@@ -147,6 +150,50 @@ def test_a_program_that_only_the_store_has_needs_permission(file: str, net: nn.M
     assert main(["audit", "toy", "mine.yaml", "--out", "out"]) == BAD_INPUT
     assert not loads
     assert main(["audit", "toy", "mine.yaml", "--out", "out", "--allow-code"]) == DONE
+    assert loads
+
+
+def test_a_worker_runs_no_program_that_its_driver_may_not(net: nn.Module, loads: list[str]) -> None:
+    data = script(net, "model.ts")
+    found = plan("model.ts")
+    design, job, _ = opened(found)
+    plant(job, program(data))
+    fingerprint, plans = design.data.fingerprint, {found.plan_hash: found.resolved()}
+
+    def model_in(contexts: TrustedContexts) -> None:
+        """Have the model asked in a job of a worker, which nobody sits at."""
+        context: Any = contexts.open(found.plan_hash)
+        context.perform = lambda job: context.stored(design.given_model(), design.build)
+        contexts.do(context, job)
+
+    def handed_over() -> TrustedContexts:
+        contexts = TrustedContexts(kind_named("toy"), plans, str(Path("store").resolve()), "cpu", fingerprint)
+        return cast(TrustedContexts, pickle.loads(pickle.dumps(contexts)))
+
+    with asking(Permission().may_run):
+        refused = handed_over()
+    with asking(Permission(everything=True).may_run):
+        allowed = handed_over()
+    with pytest.raises(BadInput, match="--allow-code"):
+        model_in(refused)
+    assert not loads
+    model_in(allowed)
+    model_in(handed_over())  # from Python nobody is asked
+    assert len(loads) == 2
+
+
+def test_verify_runs_no_program_that_only_the_store_has(net: nn.Module, loads: list[str]) -> None:
+    script(net, "model.ts")
+    found = plan("model.ts")
+    audited(found, Path("out"))
+    Path("model.ts").unlink()
+    file = Path("out/plan.yaml")
+    file.write_text(file.read_text().replace("workers: 0", "workers: 1"))
+    loads.clear()
+    assert main(["verify", "out"]) == BAD_INPUT
+    assert main(["verify", "out", "--workers", "0"]) == BAD_INPUT
+    assert not loads
+    assert main(["verify", "out", "--workers", "0", "--allow-code"]) == DONE
     assert loads
 
 

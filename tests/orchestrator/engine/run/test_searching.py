@@ -38,6 +38,7 @@ SPACE = Space(
         Dimension("recipe.weight_decay", "quniform", (0.0, 0.2, 0.1), {"recipe.epochs": (8,)}),
     )
 )
+FEW = Space((Dimension("recipe.epochs", "choice", (1, 2)),))
 SEARCH = Search(SPACE, "optuna", 6, Asha(1, 2), ("loss.auc",), ("max",))
 PARTS = 3
 
@@ -196,8 +197,7 @@ def test_draws_of_a_search_are_different_as_long_as_the_space_has_more() -> None
 
 
 def test_a_suggestion_that_repeats_a_trial_which_still_runs_is_not_run_and_ends_with_it(tmp_path: Path) -> None:
-    few = Space((Dimension("recipe.epochs", "choice", (1, 2)),))
-    search = Search(few, "random", 4, None, ("loss.auc",), ("max",))
+    search = Search(FEW, "random", 4, None, ("loss.auc",), ("max",))
 
     def ledger() -> Ledger:
         journal = Journal(tmp_path / JOURNAL_FILE, {"seed": 0})
@@ -224,8 +224,7 @@ def test_a_suggestion_that_repeats_a_trial_which_still_runs_is_not_run_and_ends_
 def test_repeated_suggestions_cost_nothing_and_seeds_are_averaged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few = Space((Dimension("recipe.epochs", "choice", (1, 2)),))
-    search = Search(few, "optuna", 4, None, ("loss.auc",), ("max",), seeds=(1, 2))
+    search = Search(FEW, "optuna", 4, None, ("loss.auc",), ("max",), seeds=(1, 2))
     result = searched(search, tmp_path)
     trials = result.document["search"]["trials"]
     first = {row["setting"]: row for row in reversed(trials)}
@@ -327,8 +326,8 @@ def test_a_metric_that_no_setting_has_is_refused_with_the_closest(tmp_path: Path
 def test_a_journal_is_taken_up_with_what_the_searcher_drew(tmp_path: Path) -> None:
     journal = Journal(tmp_path / JOURNAL_FILE, {"seed": 0})
     ledger = Ledger(
-        replace(SEARCH, seconds=100.0), 9, PARTS, journal, None, lambda trial: {"jobs": "x"}, lambda trial: None,
-        clock=lambda: 0.0,
+        replace(SEARCH, space=FEW, seconds=100.0), 9, PARTS, journal, None,
+        lambda trial: {"jobs": "x"}, lambda trial: None, clock=lambda: 0.0,
     )  # fmt: skip
     assert ledger.goes_on
     asked = {"changes": {"recipe.epochs": 1}, "jobs": "x"}
@@ -350,6 +349,33 @@ def test_a_journal_is_taken_up_with_what_the_searcher_drew(tmp_path: Path) -> No
     assert ledger.hear(1, {"parts": 1, "numbers": {"loss.auc": 0.7}, "seconds": 2.0})
     assert second.state == "out of time" and second.values == {1: (0.7,)}
     assert ledger.ask() is None and not ledger.goes_on
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data.name": "python:mine:points"},
+        {"recipe.epochs": 1, "data.name": "python:mine:points"},
+        {"recipe.epochs": 3},
+        {"recipe.epochs": "1"},
+        {},
+        ["recipe.epochs"],
+    ],
+    ids=str,
+)
+def test_a_trial_that_the_search_could_not_draw_is_refused(changes: Any, tmp_path: Path) -> None:
+    search = Search(FEW, "random", 4, None, ("loss.auc",), ("max",))
+    journal = Journal(tmp_path / JOURNAL_FILE, {"seed": 0})
+    laid_out: list[Trial] = []
+
+    def describe(trial: Trial) -> dict[str, Any]:
+        laid_out.append(trial)
+        return {"jobs": "x"}
+
+    ledger = Ledger(search, 4, PARTS, journal, None, describe, lambda trial: None)
+    with pytest.raises(BadInput, match=r"search\.jsonl: trial 0 is none"):
+        ledger.go_on([{"trial": 0, "changes": changes, "params": {}, "jobs": "", "at": 1.0}])
+    assert not laid_out
 
 
 def test_suggestions_depend_on_seed_number_and_earlier_trials_alone() -> None:
