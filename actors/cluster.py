@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -250,7 +251,7 @@ def _unusable(storage: str, error: OSError) -> BadInput:
 @contextmanager
 def run_folder(workers: Workers, kind: str) -> Iterator[tuple[str, str]]:
     """Yield (storage path, new run name) for one Train or Tune run; a local folder is removed afterwards."""
-    name = f"{kind}-{uuid4().hex[:12]}"
+    name = f"{re.sub('[^a-z0-9]+', '-', kind.lower()).strip('-')}-{uuid4().hex[:12]}"
     if "://" in workers.storage:
         yield workers.storage, name
         return

@@ -242,8 +242,9 @@ def test_rays_files_lie_where_nobody_else_can_exchange_them(whose: str, tmp_path
     workers = Workers(1, storage=str(storage))
     with (
         actors.cluster._ray_folder(workers.storage) as folder,
-        actors.cluster.run_folder(workers, "run") as (place, name),
+        actors.cluster.run_folder(workers, "../../run") as (place, name),
     ):
+        assert "/" not in name and not name.startswith(".")
         (Path(place) / name).mkdir()
         for each in (Path(folder).resolve(), Path(place)):
             assert each.is_relative_to(storage) == safe

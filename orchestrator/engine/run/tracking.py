@@ -316,8 +316,9 @@ def _log_runs(run: OpenRun, kind: Kind, result: Mapping[str, Any], out: Path, ta
     for name in FILES:
         if (out / name).is_file():
             client.log_artifact(parent, str(out / name))
-    if (out / "figures").is_dir():
-        client.log_artifacts(parent, str(out / "figures"), "figures")
+    for file in sorted((out / "figures").glob("*")):
+        if file.is_file() and not file.is_symlink():  # somebody else's folder may hold links to files of the user's
+            client.log_artifact(parent, str(file), "figures")
     for name, table in (page.csv(out) if tables is None else tables).items():
         _log_file(client, parent, f"{name}.csv", table.encode(), "tables")
     for trial in told_of(result):

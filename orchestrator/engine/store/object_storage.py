@@ -51,7 +51,7 @@ class ObjectStorage:
 
     def read(self, path: str) -> bytes:
         def request() -> bytes:
-            with self._files.open_input_stream(self._at(path)) as file:
+            with self._files.open_input_stream(self._at(path), compression=None) as file:
                 return bytes(file.read())
 
         return self._ask("read", request)

@@ -39,6 +39,7 @@ def run(tmp_path_factory):
     (out / "report.html").write_text("<html></html>")
     (out / "figures").mkdir()
     (out / "figures" / "auc.svg").write_text("<svg/>")
+    (out / "figures" / "link.svg").symlink_to(out / "result.json")  # whose folder it was may have made it
     return out, result
 
 

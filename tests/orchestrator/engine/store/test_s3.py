@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 
 import pytest
@@ -62,6 +63,12 @@ def test_an_artefact_without_its_manifest_is_none(store: Store, server: str, buc
     client(server).delete_object(Bucket=bucket, Key=f"some/store/train/{KEYS[0][:2]}/{KEYS[0]}/manifest.json")
     assert store.keys("train") == set()
     assert not store.has("train", KEYS[0])
+
+
+def test_bytes_are_read_as_they_are_whatever_their_file_is_called(store: Store, server: str, bucket: str) -> None:
+    packed = gzip.compress(b"{}")
+    client(server).put_object(Bucket=bucket, Key="some/store/train/metrics.json.gz", Body=packed)
+    assert store.storage.read("train/metrics.json.gz") == packed
 
 
 def test_changed_bytes_are_damage(store: Store, server: str, bucket: str) -> None:
