@@ -8,7 +8,6 @@ from typing import Any
 
 from benchmarks.null_checks import Check, Found, area, ends, exposed, rate
 from benchmarks.null_kinds import APOLLO, GNQ, MIA, TMIA
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.kind import Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
@@ -16,6 +15,7 @@ from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Run
 from orchestrator.engine.run.standing import Left
 from orchestrator.engine.setting import Setting
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import load_plan
 
 RATES = (0.01, 0.05, 0.1)

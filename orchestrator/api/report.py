@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput, did_you_mean
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.media import html, svg, terminal
 from orchestrator.engine.run.output_folder import REPORT_FILE, RESULT_FILE
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import kind_named, plan_from
 from orchestrator.report.result import read_result
 

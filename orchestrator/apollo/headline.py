@@ -17,7 +17,8 @@ from orchestrator.apollo.result.controls import (
     not_learnt,
     turned_methods,
 )
-from orchestrator.engine.headline import DIRECTION, LEARNT, Control, Doubt, Headline, Line, promise
+from orchestrator.judgement.controls import DIRECTION, LEARNT, promise
+from orchestrator.judgement.lines import Control, Doubt, Headline, Line
 
 SUMMARY = ("auc", "tpr", "found_fpr")
 

@@ -23,10 +23,10 @@ from orchestrator.cli.options import (
     with_target,
 )
 from orchestrator.cli.session import Session
-from orchestrator.engine.gate import gates_of
 from orchestrator.engine.run.output_folder import usual_folder
 from orchestrator.engine.run.run import run_audit
 from orchestrator.engine.run.summary import show_result
+from orchestrator.judgement.gate import gates_of
 from orchestrator.kinds import kind_named
 
 

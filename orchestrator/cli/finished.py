@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.engine.headline import Headline
 from orchestrator.engine.kind import Page, load
+from orchestrator.judgement.lines import Headline
 from orchestrator.kinds import kind_named
 
 SCORED = "score"

@@ -19,11 +19,11 @@ from orchestrator.engine.ci.junit import is_junit, junit_of_error
 from orchestrator.engine.ci.junit import junit as junit_of
 from orchestrator.engine.ci.summary import is_summary, summary_of_error
 from orchestrator.engine.ci.summary import summary as summary_of
-from orchestrator.engine.gate import ungated
-from orchestrator.engine.gate_result import PASSED, GateResult, trial_warning
 from orchestrator.engine.media import markdown
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import REPORT_FILE, place_of
+from orchestrator.judgement.gate import ungated
+from orchestrator.judgement.gate_result import PASSED, GateResult, trial_warning
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -18,8 +18,8 @@ from audits.registry import Registry
 from orchestrator.cli.lines import say
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.plan.files import shipped_plans
+from orchestrator.judgement.wording import capital
 from orchestrator.kinds import GROUP, KINDS, kind_named, kind_names
-from orchestrator.report.sentence import capital
 from tune_spaces import SWEEPS
 
 if TYPE_CHECKING:

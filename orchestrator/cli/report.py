@@ -17,12 +17,12 @@ from orchestrator.cli.finished import SCORED, page_of
 from orchestrator.cli.gating import ci_options, clear, write_for_ci
 from orchestrator.cli.lines import say
 from orchestrator.cli.options import allow_options, colour_option
-from orchestrator.engine.gate_result import GateResult, trial_warning
 from orchestrator.engine.kind import Page
 from orchestrator.engine.plan.addresses import reached
 from orchestrator.engine.plan.reach import require_permission
 from orchestrator.engine.plan.sections import Data
 from orchestrator.engine.run.console import Terminal
+from orchestrator.judgement.gate_result import GateResult, trial_warning
 from orchestrator.report.result import read_result
 
 if TYPE_CHECKING:

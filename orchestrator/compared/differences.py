@@ -17,7 +17,7 @@ from orchestrator.compared.names import numbered
 from orchestrator.compared.rows import DifferenceRow, PairRow
 from orchestrator.compared.sides import Said, Side
 from orchestrator.compared.significance import corrected, interval_over
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 
 ALL, SOME, POINTS, NOTHING = "targets", "some targets", "points", "nothing"
 ORDER = (ALL, SOME, POINTS, NOTHING)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
+from orchestrator.judgement.estimate import Estimate, keys
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import SPARSE, Estimate, keys
+from orchestrator.report.rows import SPARSE
 
 SCHEMA = "orch.compare/1"
 SHADOWS_TOO: Final = "targets with their shadows"

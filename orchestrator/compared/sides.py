@@ -11,9 +11,9 @@ from audits.errors import BadInput, did_you_mean
 from audits.statistics.judged import Judged
 from orchestrator.compared.data import DataOf, data_of
 from orchestrator.compared.shadow_models import with_shadows
-from orchestrator.engine.headline import breaks
 from orchestrator.engine.kind import ScoresTable
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
+from orchestrator.judgement.lines import breaks
 from orchestrator.kinds import kind_named
 from orchestrator.report.result import read_result
 from orchestrator.report.rows import read_row

@@ -11,9 +11,9 @@ from orchestrator.compared.leaks import said_of_leaks
 from orchestrator.compared.rows import POINTS_ONLY, SHADOWS_TOO, CompareResult, DifferenceRow
 from orchestrator.compared.significance import in_family
 from orchestrator.compared.wording import listed, name_of
+from orchestrator.judgement.rows import DIFFERENT, UNTOLD, Finding, Verdict
+from orchestrator.judgement.wording import FOUR_IN_FIVE, METRICS, rounded
 from orchestrator.report.numbers import estimate
-from orchestrator.report.verdict import DIFFERENT, UNTOLD, Finding, Verdict
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, METRICS, rounded
 
 MOST_NAMED = 3
 LEAST = 0.01

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from audits.errors import BadInput
 from audits.registry import Registry
-from orchestrator.engine.headline import Headline
 from orchestrator.engine.jobs.job import Job
+from orchestrator.judgement.lines import Headline
 
 if TYPE_CHECKING:
     import pyarrow as pa

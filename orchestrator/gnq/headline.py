@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from audits.gnq.attacks.base import POOL_ATTACKS, PoolAccess
-from orchestrator.engine.headline import Control, Headline, Line
 from orchestrator.gnq.plan import NONE, GnqPlan
 from orchestrator.gnq.result.controls import NULL_MODELS
+from orchestrator.judgement.lines import Control, Headline, Line
 
 METRICS = ("auc", "auc_low", "auc_high")
 

@@ -7,19 +7,8 @@ from typing import Any, get_args
 
 from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
-from orchestrator.engine.headline import (
-    DIRECTION,
-    FIT,
-    LEARNT,
-    OWN_MODELS,
-    Control,
-    Headline,
-    Line,
-    Told,
-    not_learnt,
-    promise,
-    turned,
-)
+from orchestrator.judgement.controls import DIRECTION, FIT, LEARNT, OWN_MODELS, Told, not_learnt, promise, turned
+from orchestrator.judgement.lines import Control, Headline, Line
 from orchestrator.mia.plan import MiaPlan
 from orchestrator.mia.result.controls import BLIND, CANARIES
 from orchestrator.mia.result.given import unlike_fits

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from audits.statistics.chance import ABOVE, CHANCE, UNSURE, Standing, standing
+from orchestrator.judgement.rows import LEAK, NONE_SEEN, UNTOLD, Level
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import entry
-from orchestrator.report.verdict import LEAK, NONE_SEEN, UNTOLD, Level
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from orchestrator.report.rows import Estimate
+    from orchestrator.judgement.estimate import Estimate
 
 STAR = "*"
 """The mark of an AUC that lies above chance."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orchestrator.engine.gate_result import FAILED, INCONCLUSIVE, PASSED, GateResult, LimitResult
+from orchestrator.judgement.gate_result import FAILED, INCONCLUSIVE, PASSED, GateResult, LimitResult
+from orchestrator.judgement.wording import ACCESS, METRICS
 from orchestrator.report.numbers import VOID, number
-from orchestrator.report.verdict_words import ACCESS, METRICS
 
 MOST_LIMITS = 3
 ORDER = (FAILED, INCONCLUSIVE, PASSED)

@@ -7,9 +7,10 @@ import time
 
 from orchestrator.engine.durations import seconds
 from orchestrator.engine.progress import LOOK_SECONDS, Progress, SettingProgress
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Entry, Grid, grid, left
 from orchestrator.report.grid_formats import as_html
-from orchestrator.report.numbers import DASH, number
+from orchestrator.report.numbers import number
 from orchestrator.report.result import look_up
 from orchestrator.report.writing import template
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from orchestrator.judgement.estimate import Estimate, Span
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Entry, Tone
-from orchestrator.report.rows import Estimate, Span
 
-DASH = "–"
 VOID = Entry("void", tone="miss", tooltip="the promised rate did not hold: must not be quoted")
 """In the place of a number that rests on a promise which was broken."""
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.engine.media import html
 from orchestrator.engine.progress import Progress
+from orchestrator.judgement.rows import Verdict
+from orchestrator.judgement.wording import lines as verdict_lines
 from orchestrator.report import selection
 from orchestrator.report.fitted import Fitted
 from orchestrator.report.grid import Grid
@@ -18,8 +20,6 @@ from orchestrator.report.pictures import Images
 from orchestrator.report.result import FinishedRun, read_result
 from orchestrator.report.rows import without_points, write_row
 from orchestrator.report.trials import remark, trial_grid
-from orchestrator.report.verdict import Verdict
-from orchestrator.report.verdict_words import lines as verdict_lines
 from orchestrator.report.writing import write_warnings
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class RunPage(Generic[R]):
         return [*chosen, *self.lines(run), *([remark(search)] if search else []), *said]
 
     def verdict(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the verdict of a result as result.json has it (``orchestrator.report.verdict``); None without one."""
+        """Return the verdict of a result as result.json has it (``orchestrator.judgement.rows``); None without one."""
         return write_row(self.answer(self.of(document))) if self.answer else None
 
 

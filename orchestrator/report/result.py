@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from audits.data.bounded import json_within, table_within
 from audits.errors import BadInput
-from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Finished
 from orchestrator.engine.run.fingerprints import Fingerprints
 from orchestrator.engine.run.result_head import SCHEMA, head
+from orchestrator.judgement.gate_result import GateResult
+from orchestrator.judgement.rows import Verdict
 from orchestrator.report.rows import SPARSE, read_row, write_row
 from orchestrator.report.selection import SelectionRow
 from orchestrator.report.trials import different
-from orchestrator.report.verdict import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,88 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from audits.errors import BadInput
+from orchestrator.judgement.estimate import Estimate, Span
 
 R = TypeVar("R")
 Reader = Callable[[Any, str], Any]
 """From a JSON value and its place, for messages, to the value of a field."""
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number and its interval; None where the number or an end is not defined.
-
-    In JSON the field ``auc`` of a row stands as ``auc``, ``auc_low`` and ``auc_high``, unless ``keys`` says otherwise.
-    """
-
-    SUFFIXES: ClassVar[tuple[str, ...]] = ("", "_low", "_high")
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def __float__(self) -> float:
-        return math.nan if self.value is None else float(self.value)
-
-    @property
-    def known(self) -> bool:
-        """Whether there is a number."""
-        return self.value is not None
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Both ends, NaN for those that are not defined."""
-        return math.nan if self.low is None else self.low, math.nan if self.high is None else self.high
-
-    @property
-    def bounded(self) -> bool:
-        """Whether there is an interval."""
-        return self.low is not None and self.high is not None
-
-    @property
-    def errors(self) -> tuple[float, float]:
-        """How far the interval reaches below and above the number, for error bars; 0 without an interval."""
-        value, (low, high) = float(self), self.ends
-        return max(0.0, value - low) if low == low else 0.0, max(0.0, high - value) if high == high else 0.0
-
-    def above(self, limit: float) -> bool:
-        """Say whether the whole interval lies above ``limit``."""
-        return self.low is not None and self.low > limit
-
-    def below(self, limit: float) -> bool:
-        """Say whether the whole interval lies below ``limit``."""
-        return self.high is not None and self.high < limit
-
-    def holds(self, value: float) -> bool:
-        """Say whether ``value`` lies in the interval."""
-        return self.low is not None and self.high is not None and self.low <= value <= self.high
-
-    @property
-    def side(self) -> int:
-        """The side of zero on which the whole interval lies: +1, −1, or 0 for neither."""
-        return 0 if not self.bounded else 1 if self.above(0.0) else -1 if self.below(0.0) else 0
-
-
-@dataclass(frozen=True)
-class Span:
-    """An interval without a number of its own: the field ``tpr_exact`` stands as ``tpr_exact_low`` and …``_high``."""
-
-    SUFFIXES: ClassVar[tuple[str, ...]] = ("_low", "_high")
-
-    low: float | None = None
-    high: float | None = None
-
-
 SPARSE: Mapping[str, Any] = {"sparse": True}
 """Metadata of a field that is left out of JSON while it is None."""
-
-
 OF_POINTS: Mapping[str, Any] = {"of_points": True}
 """Metadata of a field about single points: ``without_points`` empties it."""
 FEWEST = 10
@@ -96,11 +28,6 @@ def counted(name: str) -> Mapping[str, Any]:
     ``name``: the count, of each row where the field is a list of rows, else beside the field.
     """
     return {"counted": name}
-
-
-def keys(*names: str) -> Mapping[str, Any]:
-    """Return the metadata of an ``Estimate`` or a ``Span`` whose numbers stand under other ``names`` in JSON."""
-    return {"keys": names}
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from audits.errors import how_many
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
 from orchestrator.report.numbers import entry, estimate, number, percent, small_p
-from orchestrator.report.rows import Estimate, read_row
+from orchestrator.report.rows import read_row
 from orchestrator.report.sentence import Sentence
 
 

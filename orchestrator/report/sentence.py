@@ -12,8 +12,3 @@ class Sentence:
     kind: str
     head: str
     text: str
-
-
-def capital(text: str) -> str:
-    """Return a text with its first letter large, unless it begins with a name of code such as ``label_gap``."""
-    return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]

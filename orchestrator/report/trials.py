@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from audits.errors import how_many
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
-from orchestrator.report.numbers import DASH, number
+from orchestrator.report.numbers import number
 
 Search = Mapping[str, Any]
 """The field ``search`` of result.json."""

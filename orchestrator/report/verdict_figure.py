@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.report.sentence import capital
+from orchestrator.judgement.rows import DIFFERENT, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
+from orchestrator.judgement.wording import METRICS, capital
 from orchestrator.report.style import INK, MUTED, PAPER, SERIES
-from orchestrator.report.verdict import DIFFERENT, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
-from orchestrator.report.verdict_words import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,6 +14,8 @@ import yaml
 from audits.writing import write_whole
 from orchestrator.engine.media import file_name, html, visible
 from orchestrator.engine.run.output_folder import FIGURES, REPORT_FILE
+from orchestrator.judgement.rows import Verdict
+from orchestrator.judgement.wording import meanings, unbroken, with_term
 from orchestrator.report import selection
 from orchestrator.report.figure_data import data_of
 from orchestrator.report.gate_words import Named, gate_words
@@ -22,9 +24,7 @@ from orchestrator.report.grid_formats import as_html
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.style import drawing, save
 from orchestrator.report.trials import remark, trial_grid
-from orchestrator.report.verdict import Verdict
 from orchestrator.report.verdict_figure import caption, left_out, verdict_figure
-from orchestrator.report.verdict_words import meanings, unbroken, with_term
 from orchestrator.report.words import shared_words
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.headline import DIRECTION, Control, Headline, Line, backwards, promise
+from orchestrator.judgement.controls import DIRECTION, backwards, promise
+from orchestrator.judgement.lines import Control, Headline, Line
 
 METRICS = ("auc", "auc_low", "tpr", "tpr_low")
 

@@ -13,7 +13,7 @@ from audits.statistics import intervals, roc
 from audits.statistics.held_out import held_out_decisions
 from audits.statistics.judged import Judged, rows_by
 from audits.statistics.predictive_value import predictive_interval, predictive_value
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.scored.options import DEFAULT_FPRS, Options
 from orchestrator.scored.rows import DecisionRow, ValueRow
 

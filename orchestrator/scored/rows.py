@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from orchestrator.judgement.estimate import Estimate, keys
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import Estimate, keys
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from audits.errors import BadInput
 from audits.writing import write_together
-from orchestrator.engine.gate import gates_of, judged
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
 from orchestrator.engine.run.output_folder import make_ready
 from orchestrator.engine.store.payloads import pack_table
+from orchestrator.judgement.gate import gates_of, judged
 from orchestrator.report.judged import DECISION
 from orchestrator.scored.attacks import Attack
 from orchestrator.scored.headline import HEADLINE

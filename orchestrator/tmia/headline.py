@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 from audits.queries.access import Access
 from audits.tmia.attacks import ATTACKS
-from orchestrator.engine.headline import FIT, LEARNT, OWN_MODELS, Control, Headline, Line
+from orchestrator.judgement.controls import FIT, LEARNT, OWN_MODELS
+from orchestrator.judgement.lines import Control, Headline, Line
 from orchestrator.report.rows import read_row
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OVERFITTED, judges_of, sight

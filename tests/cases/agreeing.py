@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.cli.finished import headline_of
-from orchestrator.engine.gate import ungated
+from orchestrator.judgement.gate import ungated
+from orchestrator.judgement.rows import FAILED, HELD
 from orchestrator.kinds import KINDS
-from orchestrator.report.verdict import FAILED, HELD
 
 
 def at_odds(document: Mapping[str, Any]) -> list[str]:

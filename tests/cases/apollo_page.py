@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from orchestrator.engine.gate import gates_of, judged
+from orchestrator.judgement.gate import gates_of, judged
 from orchestrator.kinds import kind_named, plan_from
 from orchestrator.report.result import read_result
 from tests.cases import apollo_result

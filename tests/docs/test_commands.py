@@ -20,9 +20,9 @@ from orchestrator.cli.main import COMMANDS, group, main
 from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, chosen_among
-from orchestrator.engine.gate import gates_of
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sweep_files import is_sweep
+from orchestrator.judgement.gate import gates_of
 from orchestrator.kinds import KINDS, kind_named, load_plan
 from tests.docs.commands import ROOT, Command, files_of, named, named_tests, python_blocks, told
 from tune_spaces.registry import Sweep

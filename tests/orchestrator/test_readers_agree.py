@@ -28,21 +28,21 @@ from orchestrator.apollo.plan import CONTROLS
 from orchestrator.cli.finished import SCORED, headline_of, page_of
 from orchestrator.cli.main import main
 from orchestrator.engine.ci.junit import junit
-from orchestrator.engine.gate import gates_of, judged
-from orchestrator.engine.gate_result import GateResult
-from orchestrator.engine.headline import breaks
 from orchestrator.engine.run.tracking_headline import headline_of as tracked_headline
 from orchestrator.gnq.given.page import words as given_words
 from orchestrator.gnq.page import verdict as gnq_words
 from orchestrator.gnq.page.reading import CONTROLS as AT_RANDOM
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.gate import gates_of, judged
+from orchestrator.judgement.gate_result import GateResult
+from orchestrator.judgement.lines import breaks
+from orchestrator.judgement.rows import LEAK, UNTOLD
 from orchestrator.kinds import kind_named, load_plan, plan_from
 from orchestrator.mia.page import verdict as mia_words
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import bounds, number
 from orchestrator.report.result import read_result
-from orchestrator.report.rows import Estimate
 from orchestrator.report.sentence import Sentence
-from orchestrator.report.verdict import LEAK, UNTOLD
 from orchestrator.scored.page import words as scored_words
 from orchestrator.tmia.page import verdict as tmia_words
 from orchestrator.tmia.result.controls import judges_of

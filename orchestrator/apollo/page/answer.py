@@ -11,14 +11,13 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.controls import HELD as SEEN
 from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned_methods
 from orchestrator.apollo.result.rows import AttackRow
-from orchestrator.engine.headline import DIRECTION, LEARNT, PROMISED_RATES
+from orchestrator.judgement.controls import DIRECTION, LEARNT, PROMISED_RATES
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rule import few_points, seen_above_chance, verdict_of
+from orchestrator.judgement.wording import FOUR_IN_FIVE, Wording, advice, capital, disagreement, number_of, rounded
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
-from orchestrator.report.sentence import capital
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import few_points, seen_above_chance, verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, disagreement, number_of, rounded
 from orchestrator.report.words import access_level
 
 FORGOT_TOO_MUCH = (

@@ -10,9 +10,10 @@ from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.promises import void_title
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.chance import STAR_RULE, starred
 from orchestrator.report.grid import Column, Entry, Grid, grid, group, left, red
-from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
+from orchestrator.report.numbers import VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.words import WHO, access_level
 
 

@@ -12,11 +12,12 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.sweeps import swept_attacks
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.apollo.score_table import POOLED
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.best import BEST, best_lines
 from orchestrator.report.chance import starred
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
-from orchestrator.report.numbers import DASH, entry, number, percent, small_p
-from orchestrator.report.rows import Estimate
+from orchestrator.report.numbers import entry, number, percent, small_p
 
 CONTROL = "random_directions"
 Place = tuple[str, str, str]

@@ -12,9 +12,10 @@ from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.rows import Front, FrontRow
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.chance import starred
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
-from orchestrator.report.numbers import DASH, entry, percent
+from orchestrator.report.numbers import entry, percent
 from orchestrator.report.style import INK, MARKERS, MUTED, SERIES
 
 CHANCE = 0.5

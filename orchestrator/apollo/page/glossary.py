@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from orchestrator.judgement.wording import capital
 from orchestrator.report import words as shared
-from orchestrator.report.sentence import capital
 
 NAMES = {
     "apollo": "Apollo",

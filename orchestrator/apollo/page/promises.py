@@ -8,8 +8,9 @@ from audits.statistics import controls
 from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.judgement.wording import capital
 from orchestrator.report.numbers import number, percent
-from orchestrator.report.sentence import Sentence, capital
+from orchestrator.report.sentence import Sentence
 
 BROKEN = "Promised rates did not hold"
 UNLIKE = "judged by their intervals, since shadows are trained unlike the targets"

@@ -17,9 +17,10 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
 from orchestrator.apollo.result.rows import DiscoveryRow
 from orchestrator.apollo.stages.radii import WAYS
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Entry, Grid, grid, left, red
-from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, percent, small_p
-from orchestrator.report.rows import Estimate
+from orchestrator.report.numbers import VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.words import access_level
 
 MOST_ROWS = 60

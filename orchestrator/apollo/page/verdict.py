@@ -14,10 +14,10 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
 from orchestrator.apollo.result.void import place
+from orchestrator.judgement.wording import ACCESS
 from orchestrator.report.chance import standing_of
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.sentence import Sentence
-from orchestrator.report.verdict_words import ACCESS
 from orchestrator.report.words import access_level
 
 PAIRS = (

@@ -10,7 +10,7 @@ from audits.statistics.controls import corrected, off, rate_p
 from orchestrator.apollo.plan import control_of
 from orchestrator.apollo.result.rows import AttackRow, Standing
 from orchestrator.apollo.result.void import FAR, Place, place, with_void
-from orchestrator.engine.headline import ControlName, turned
+from orchestrator.judgement.controls import ControlName, turned
 from orchestrator.report.chance import decided
 
 RETRAIN = ControlName("retrain", "models retrained from scratch")

@@ -16,7 +16,7 @@ from orchestrator.apollo.score_table import REPETITION
 from orchestrator.apollo.stages.radii import RADII, WAYS
 from orchestrator.apollo.stages.scoring import DETAILS
 from orchestrator.engine.store.payloads import unpack_arrays
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 
 if TYPE_CHECKING:
     from audits.arrays import Floats

@@ -16,7 +16,7 @@ from orchestrator.apollo.result.rows import RequestCorrelationRow, RequestRow
 from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.apollo.stages.disclosure import DISCLOSURE, SCORES
 from orchestrator.engine.store.payloads import unpack_arrays
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting

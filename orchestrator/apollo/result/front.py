@@ -13,7 +13,7 @@ from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.pareto import front_shares, on_front
 from audits.statistics.summary import cells, per_target_auc
 from orchestrator.apollo.result.rows import Front, FrontRow, UtilityRow
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 
 if TYPE_CHECKING:
     from audits.arrays import Floats

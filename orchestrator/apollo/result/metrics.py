@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.apollo.result.rows import RATES, AttackRow, DiscoveryRow, FrontRow, UtilityRow
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.metrics import Logged, flat, rows_of
-from orchestrator.report.rows import Estimate
 
 OTHER_RATES = (Logged("{unlearner}.{attack}.{metric}_at_{promised_fpr:g}", RATES),)
 """Rates at another promised false-positive rate than the first carry it in their name."""

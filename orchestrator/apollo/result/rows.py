@@ -8,10 +8,11 @@ from typing import ClassVar, Literal
 
 from orchestrator.apollo.plan import control_of
 from orchestrator.apollo.score_table import POOLED
+from orchestrator.judgement.estimate import Estimate, Span, keys
 from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import OF_POINTS, SPARSE, Estimate, Span, counted, keys
+from orchestrator.report.rows import OF_POINTS, SPARSE, counted
 
 Floats = tuple[float, ...]
 Matrix = tuple[Floats, ...]

@@ -7,11 +7,12 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from orchestrator.compared.rows import SHADOWS_TOO, CompareResult, DifferenceRow, PairRow
+from orchestrator.judgement.wording import DASH
+from orchestrator.judgement.wording import lines as verdict_lines
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, left
-from orchestrator.report.numbers import DASH, entry, number, percent, small_p
+from orchestrator.report.numbers import entry, number, percent, small_p
 from orchestrator.report.sentence import Sentence
 from orchestrator.report.style import INK, PAPER, SERIES
-from orchestrator.report.verdict_words import lines as verdict_lines
 from orchestrator.report.writing import draw, write_page
 
 MOST_LINES = 40

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from orchestrator.engine.gate_result import FAILED, PASSED, GateResult, trial_warning
 from orchestrator.engine.media import xml
+from orchestrator.judgement.gate_result import FAILED, PASSED, GateResult, trial_warning
 
 
 def junit(document: Mapping[str, Any], gate: GateResult) -> bytes:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.gate import is_number
-from orchestrator.engine.gate_result import GateResult, trial_warning
-from orchestrator.engine.headline import Headline, Line
 from orchestrator.engine.media import markdown
+from orchestrator.judgement.gate import is_number
+from orchestrator.judgement.gate_result import GateResult, trial_warning
+from orchestrator.judgement.lines import Headline, Line
 
 MOST_LINES = 8
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from audits.errors import how_many
 from orchestrator.engine.data import data_of
-from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.job import keys_by_stage
 from orchestrator.engine.kind import Design, Finished, Kind, Tuning, check_published
@@ -41,6 +40,7 @@ from orchestrator.engine.run.workers import hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.inventory import size_text
 from orchestrator.engine.store.store import Store, default_store_uri
+from orchestrator.judgement.gate import Gate, judged
 from tune_spaces.registry import Settings, Sweep
 from tune_spaces.space import Search
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from audits.credentials import reveal
 from audits.writing import make_folder, write_whole
-from orchestrator.engine.gate_result import GateResult
 from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
 from orchestrator.engine.media import markdown, visible
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
@@ -41,6 +40,7 @@ from orchestrator.engine.run.tracking_stopped import (
 from orchestrator.engine.run.tracking_uri import resolve_uri
 from orchestrator.engine.run.tracking_view import arrange, views_of
 from orchestrator.engine.store.payloads import pack_table
+from orchestrator.judgement.gate_result import GateResult
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.engine.gate import is_number
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.media import visible
+from orchestrator.judgement.gate import is_number
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.headline import LEARNT, Control, Headline, Line
 from orchestrator.gnq.given.controls import not_learnt
 from orchestrator.gnq.given.design import GROUPS
 from orchestrator.gnq.given.plan import GivenPlan
+from orchestrator.judgement.controls import LEARNT
+from orchestrator.judgement.lines import Control, Headline, Line
 
 METRICS = ("exposed", "bits")
 

@@ -16,10 +16,10 @@ from orchestrator.engine.store.payloads import unpack_json
 from orchestrator.gnq.given.design import GROUPS
 from orchestrator.gnq.given.plan import GivenPlan
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow, SeparationRow, TargetRow
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.metrics import flat, rows_of
 from orchestrator.report.pictures import MOST_POINTS
 from orchestrator.report.result import SettingRow, head_of
-from orchestrator.report.rows import Estimate
 
 if TYPE_CHECKING:
     from audits.arrays import Bools, Floats

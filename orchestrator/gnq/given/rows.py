@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from orchestrator.gnq.given.plan import KIND
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import OF_POINTS, Estimate, counted
+from orchestrator.report.rows import OF_POINTS, counted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,12 @@ from orchestrator.gnq.page.reading import CONTROLS, NONE, GnqRun
 from orchestrator.gnq.result.controls import NULL_MODELS, fair
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.gnq.result.rows import ArmRow
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rule import few_points, verdict_of
+from orchestrator.judgement.wording import FOUR_IN_FIVE, Wording, advice, capital, number_of
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import of_setting
-from orchestrator.report.sentence import capital
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, number_of
 from orchestrator.report.words import access_level
 
 BESIDE = {"random": "at random", "loss_log": "by loss"}

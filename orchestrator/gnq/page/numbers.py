@@ -5,10 +5,10 @@ from __future__ import annotations
 from orchestrator.gnq.page.reading import clear
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.gnq.result.rows import ArmRow, Onion
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.chance import STAR
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import entry, estimate, or_dash, small_p
-from orchestrator.report.rows import Estimate
 
 UNCORRECTED = "by the interval, but not after Holm’s correction"
 

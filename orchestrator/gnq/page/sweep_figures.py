@@ -13,8 +13,8 @@ from orchestrator.gnq.page.figures import within
 from orchestrator.gnq.page.glossary import words
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, KEPT, NONE, GnqRun
 from orchestrator.gnq.page.sweeps import bins_by_setting, cuts, level_rows, level_titles
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.numbers import percent
-from orchestrator.report.rows import Estimate
 from orchestrator.report.style import DASHES, INK, MARKERS, PAPER, SERIES
 from orchestrator.report.words import ranking_words
 

@@ -8,10 +8,10 @@ from orchestrator.gnq.page.glossary import REFERENCES, RULES, arm_words, words
 from orchestrator.gnq.page.numbers import change_entry, headline
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, NONE, GnqRun
 from orchestrator.gnq.result.rows import ArmRow, BinRow
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.grid import Entry, Grid, grid, left
 from orchestrator.report.numbers import entry, number, percent
 from orchestrator.report.result import of_setting
-from orchestrator.report.rows import Estimate
 from orchestrator.report.words import ranking_words
 
 RULE = "same"

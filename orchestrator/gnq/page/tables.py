@@ -18,8 +18,9 @@ from orchestrator.gnq.page.reading import (
     GnqRun,
 )
 from orchestrator.gnq.result.rows import ArmRow, ExposedPointRow
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
-from orchestrator.report.numbers import DASH, entry, number, or_dash, percent
+from orchestrator.report.numbers import entry, number, or_dash, percent
 from orchestrator.report.pictures import Images, thumbnail
 from orchestrator.report.result import look_up, of_setting
 from orchestrator.report.words import ranking_words

@@ -13,8 +13,9 @@ from orchestrator.gnq.page.inversion import inversion_verdict
 from orchestrator.gnq.page.numbers import change, headline_words, onion_change, standing
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, KEPT, GnqRun, clear
 from orchestrator.gnq.result.rows import ArmRow, ComparisonRow
+from orchestrator.judgement.wording import capital
 from orchestrator.report.numbers import estimate, number
-from orchestrator.report.sentence import Sentence, capital
+from orchestrator.report.sentence import Sentence
 
 REMOVAL = (
     "Removal lowers the average exposure, mostly because exposed points are left out. The points kept are not "

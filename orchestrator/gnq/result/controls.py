@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from audits.gnq.removal import ONE_SIDED
 from audits.statistics.controls import corrected, interval_p, off
-from orchestrator.engine.headline import ControlName
 from orchestrator.gnq.result.rows import AreaRow, ArmRow
+from orchestrator.judgement.controls import ControlName
 from orchestrator.report.chance import beyond
 
 NULL_MODELS = ControlName("null models", "models that saw none of the points")

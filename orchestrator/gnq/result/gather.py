@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from audits.statistics.intervals import ibragimov_mueller_t
 from audits.statistics.null import holm
 from audits.statistics.summary import paired_difference
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 
 R = TypeVar("R", bound=Any)
 Found = dict[str, Any]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from orchestrator.gnq.result.paired import PairedRow
+from orchestrator.judgement.estimate import Estimate, keys
 from orchestrator.report.metrics import Logged
-from orchestrator.report.rows import Estimate, keys
 
 
 @dataclass(frozen=True, kw_only=True)

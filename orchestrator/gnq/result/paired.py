@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orchestrator.report.rows import Estimate, keys
+from orchestrator.judgement.estimate import Estimate, keys
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,10 @@ from orchestrator.gnq.result.gradient_rows import (
     RecoveryGainRow,
 )
 from orchestrator.gnq.result.paired import PairedRow
+from orchestrator.judgement.estimate import Estimate, keys
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import OF_POINTS, Estimate, keys
+from orchestrator.report.rows import OF_POINTS
 
 Floats = tuple[float, ...]
 

@@ -12,7 +12,7 @@ from audits.statistics.intervals import nested_t
 from orchestrator.gnq.result.arms import cells, opponents
 from orchestrator.gnq.result.gather import Assessments, Place, pool_means
 from orchestrator.gnq.result.rows import SeedRow
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from audits.errors import how_many
-from orchestrator.engine.headline import DIRECTION, FIT, LEARNT, OWN_MODELS, PROMISED_RATES, Told, not_learnt, turned
+from orchestrator.judgement.controls import DIRECTION, FIT, LEARNT, OWN_MODELS, PROMISED_RATES, Told, not_learnt, turned
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rule import few_points, seen_above_chance, verdict_of
+from orchestrator.judgement.wording import (
+    ACCESS,
+    FOUR_IN_FIVE,
+    Wording,
+    advice,
+    capital,
+    disagreement,
+    number_of,
+    rounded,
+)
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.controls import BLIND, CANARIES
@@ -15,18 +27,6 @@ from orchestrator.report.chance import level_of
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
-from orchestrator.report.sentence import capital
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import few_points, seen_above_chance, verdict_of
-from orchestrator.report.verdict_words import (
-    ACCESS,
-    FOUR_IN_FIVE,
-    Wording,
-    advice,
-    disagreement,
-    number_of,
-    rounded,
-)
 
 LABELS = "labels"
 

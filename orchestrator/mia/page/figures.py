@@ -19,7 +19,7 @@ from orchestrator.report.style import ACCESS, DASHES, INK, MARKERS, MUTED, PAPER
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from orchestrator.report.rows import Estimate
+    from orchestrator.judgement.estimate import Estimate
 
 CHANCE: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (4, 2))}
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.wording import DASH
 from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.best import BEST, best_lines
 from orchestrator.report.chance import STAR_RULE, starred
 from orchestrator.report.grid import Column, Entry, Grid, bold, grid, group, left, red
-from orchestrator.report.numbers import DASH, VOID, bounds, entry, number, or_dash, percent, small_p
+from orchestrator.report.numbers import VOID, bounds, entry, number, or_dash, percent, small_p
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
-from orchestrator.report.rows import Estimate
 from orchestrator.report.words import WHO
 
 OF_POOLS = (

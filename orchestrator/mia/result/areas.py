@@ -11,9 +11,9 @@ from audits.statistics.controls import clustered_rate_p
 from audits.statistics.intervals import clustered_rate, ibragimov_mueller_t
 from audits.statistics.roc import auc
 from audits.statistics.summary import summarise
+from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.mia.result.rows import CanaryRow, MiaRow
 from orchestrator.mia.stages.scoring import NULL, TARGET
-from orchestrator.report.rows import Estimate, Span
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

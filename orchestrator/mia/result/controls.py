@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from audits.statistics.controls import corrected, off
-from orchestrator.engine.headline import ControlName
+from orchestrator.judgement.controls import ControlName
 from orchestrator.mia.result.rows import CanaryRow, MiaRow
 from orchestrator.report.chance import decided
 

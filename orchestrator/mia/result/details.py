@@ -14,10 +14,11 @@ from audits.statistics.epsilon_bound import epsilon_bound
 from audits.statistics.intervals import clustered_rate
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.models import METRICS
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.mia.result.areas import Columns, estimate_over, judged_points, rows_where
 from orchestrator.mia.result.rows import DiscoveryRow, EpsilonRow, ExposedPoint, FitRow, ShadowRow
 from orchestrator.mia.stages.scoring import DETAILS, NULL, TARGET
-from orchestrator.report.rows import Estimate, read_rows
+from orchestrator.report.rows import read_rows
 
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting

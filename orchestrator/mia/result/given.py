@@ -13,10 +13,10 @@ from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.store.payloads import unpack_json
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.mia.result.areas import Columns, rows_where, worth
 from orchestrator.mia.result.rows import BlindRow, EpsilonRow, FitRow, MiaRow, OwnRow
 from orchestrator.mia.stages.scoring import OWN, TARGET
-from orchestrator.report.rows import Estimate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

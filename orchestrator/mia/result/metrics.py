@@ -10,6 +10,7 @@ import numpy as np
 
 from audits.statistics.summary import cells, per_target_auc
 from orchestrator.engine.run.scores import joined_scores
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.mia.result.areas import judged_points
 from orchestrator.mia.result.rows import (
     BlindRow,
@@ -22,7 +23,6 @@ from orchestrator.mia.result.rows import (
     ShadowRow,
 )
 from orchestrator.report.metrics import LoggedRow, flat, rows_of
-from orchestrator.report.rows import Estimate
 
 if TYPE_CHECKING:
     from orchestrator.engine.setting import Setting

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import OF_POINTS, Estimate, Span
+from orchestrator.report.rows import OF_POINTS
 
 RATES = ("tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low", "found_fpr_high", "null_fpr", "roc_tpr")
 

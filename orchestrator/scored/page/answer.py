@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audits.errors import how_many
-from orchestrator.engine.headline import DIRECTION, PROMISED_RATES, backwards
+from orchestrator.judgement.controls import DIRECTION, PROMISED_RATES, backwards
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rule import seen_above_chance, verdict_of
+from orchestrator.judgement.wording import FOUR_IN_FIVE, Wording, advice, disagreement
 from orchestrator.report.chance import level_of
 from orchestrator.report.numbers import percent
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import seen_above_chance, verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice, disagreement
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
 ADVICE = advice(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.chance import STAR_RULE, starred
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, left, red
-from orchestrator.report.numbers import DASH, VOID, entry, number, percent, small_p
+from orchestrator.report.numbers import VOID, entry, number, percent, small_p
 from orchestrator.scored.rows import ScoreResult, ScoreRow, ValueRow
 
 SHORT_NAME = 12

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from orchestrator.judgement.wording import capital
 from orchestrator.report.chance import unsure
 from orchestrator.report.numbers import bounds, number, percent, small_p
-from orchestrator.report.sentence import Sentence, capital
+from orchestrator.report.sentence import Sentence
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
 GLOSSARY = {

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from audits.errors import how_many
-from orchestrator.engine.headline import FIT, LEARNT, OWN_MODELS
+from orchestrator.judgement.controls import FIT, LEARNT, OWN_MODELS
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
+from orchestrator.judgement.rule import few_points, verdict_of
+from orchestrator.judgement.wording import ACCESS, FOUR_IN_FIVE, Wording, advice, capital, number_of, rounded
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
-from orchestrator.report.rows import Estimate
-from orchestrator.report.sentence import capital
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
-from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import ACCESS, FOUR_IN_FIVE, Wording, advice, number_of, rounded
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import detectable

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.axes import is_logarithmic, value_axis
 from orchestrator.report.result import SettingRow, look_up, own_setting
-from orchestrator.report.rows import Estimate
 from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, SERIES
 from orchestrator.report.swept import Axes as Swept
 from orchestrator.report.swept import Panel, panels

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.style import INK, MARKERS, MUTED, PAPER, SERIES
 from orchestrator.report.words import access_level
 from orchestrator.tmia.page.glossary import words

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from orchestrator.judgement.estimate import Estimate, Span
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Entry, Tone, red
-from orchestrator.report.numbers import DASH, VOID, entry
-from orchestrator.report.rows import Estimate, Span
+from orchestrator.report.numbers import VOID, entry
 from orchestrator.tmia.result.rows import TmiaCell
 
 UNDEFINED = Entry("undefined")

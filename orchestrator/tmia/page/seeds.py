@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Grid, grid, left
-from orchestrator.report.numbers import DASH, VOID, estimate, number
-from orchestrator.report.rows import Estimate
+from orchestrator.report.numbers import VOID, estimate, number
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.result.rows import TmiaCell, TmiaSetting

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, group, left, red
-from orchestrator.report.numbers import DASH, VOID, or_dash, percent
+from orchestrator.report.numbers import VOID, or_dash, percent
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
 from orchestrator.report.result import look_up
 from orchestrator.tmia.page.given import control_grids

@@ -10,9 +10,9 @@ import math
 
 from audits.statistics.null import expected_misses
 from audits.statistics.power import detectable_shift
+from orchestrator.judgement.wording import ACCESS
 from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
-from orchestrator.report.verdict_words import ACCESS
 from orchestrator.tmia.page.given import beside, named, own_rate, scope
 from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import null_rate, rate

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from audits.statistics.controls import corrected, off, rate_p
-from orchestrator.engine.headline import ControlName
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.controls import ControlName
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.tmia.result.rows import OverfittedRow, TmiaCell
 
 LOSSES = "tmia_posterior"

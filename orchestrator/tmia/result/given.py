@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from audits.statistics.one_target import SAYS
 from audits.tmia.design import SEEDED
 from orchestrator.engine.given import POINTS
-from orchestrator.engine.headline import Told, not_learnt
 from orchestrator.engine.run.given import NOTES
 from orchestrator.engine.run.models import METRICS
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.controls import Told, not_learnt
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.tmia.result.given_rows import AlikeRow, ControlCell, GivenResult
 from orchestrator.tmia.result.rows import GAP, FitRow, TmiaCell, TmiaResult
 
@@ -144,7 +144,7 @@ def unlearnt(
     own: Sequence[ControlCell],
     attacks: Collection[str],
 ) -> str | None:
-    """Return why a given model cannot have learnt its members as own models did (``engine.headline.not_learnt``).
+    """Return why a given model cannot have learnt its members as own models did (``judgement.controls.not_learnt``).
 
     ``table``: selection, and what an attack sees there, of one setting. The attack is the one that sees most in own
     models, on the selection on which it is told there.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from audits.tmia.again import GROUPS
-from orchestrator.report.rows import Estimate
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
 
 

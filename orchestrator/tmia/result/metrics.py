@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.metrics import Logged, flat, rows_of
-from orchestrator.report.rows import Estimate
 from orchestrator.tmia.result.document import cells_of
 from orchestrator.tmia.result.given_rows import cell_form
 from orchestrator.tmia.result.rows import FitRow, OverfittedRow

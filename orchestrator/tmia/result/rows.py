@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
+from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun, SettingRow
-from orchestrator.report.rows import OF_POINTS, Estimate, Span
+from orchestrator.report.rows import OF_POINTS
 
 Floats = tuple[float, ...]
 GAP = 0.05

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.apollo.result.controls import far_above, judged, not_learnt, turned_methods
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
 from orchestrator.apollo.result.void import mostly_false
-from orchestrator.report.rows import Estimate, Span
+from orchestrator.judgement.estimate import Estimate, Span
 
 
 def test_a_method_is_turned_where_what_differs_most_lies_below_one_half() -> None:

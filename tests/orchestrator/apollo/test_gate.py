@@ -10,8 +10,8 @@ import pytest
 
 from audits.errors import BadInput
 from orchestrator.apollo.headline import HEADLINE
-from orchestrator.engine.gate import failures, gates_of, parse_gate
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.judgement.gate import failures, gates_of, parse_gate
 from orchestrator.kinds import load_plan
 
 

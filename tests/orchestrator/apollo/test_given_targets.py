@@ -26,9 +26,9 @@ from orchestrator.apollo.page.reading import controlled, read_apollo_run
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.apollo.published import published
 from orchestrator.cli.main import main
-from orchestrator.engine.gate import failures, gates_of, judged
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.gate import failures, gates_of, judged
 from orchestrator.kinds import check_against_data, kind_named, plan_from
 from tests.cases.runs import audited, jobs_of
 

@@ -19,9 +19,9 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.tables import exposure_lines
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.apollo.result.controls import control_warnings, judged
-from orchestrator.engine.gate import failures, gates_of
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import load_plan
-from orchestrator.report.rows import Estimate
 from tests.cases.apollo_result import write_run
 from tests.cases.runs import audited
 from tests.cases.smallest_plans import APOLLO

@@ -20,13 +20,14 @@ from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.verdict import search_gains, verdict
 from orchestrator.apollo.plan import Audit
 from orchestrator.apollo.result.controls import control_warnings
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.wording import lines
 from orchestrator.report import writing
 from orchestrator.report.best import best_rows
 from orchestrator.report.grid_formats import as_html, as_markdown
 from orchestrator.report.numbers import estimate, number
 from orchestrator.report.result import SettingRow, main_setting
-from orchestrator.report.rows import Estimate, write_row
-from orchestrator.report.verdict_words import lines
+from orchestrator.report.rows import write_row
 from tests.cases.apollo_page import whole_page
 from tests.cases.apollo_result import AREA, ATTACKS, write_run
 from tests.cases.runs import draw_only

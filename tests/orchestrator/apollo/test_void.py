@@ -14,9 +14,9 @@ from orchestrator.apollo.page.promises import promise_sentences
 from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.apollo.result.void import void_cells
-from orchestrator.engine.gate import failures, gates_of
+from orchestrator.judgement.estimate import Estimate, Span
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import load_plan
-from orchestrator.report.rows import Estimate, Span
 from tests.cases.runs import audited
 
 ABOVE, BELOW, KEPT = 1e-6, 1e-6, 0.4

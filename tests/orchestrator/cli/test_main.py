@@ -26,9 +26,9 @@ from orchestrator.cli import audit as audit_command
 from orchestrator.cli import sweep as sweep_command
 from orchestrator.cli.listing import opening, plain
 from orchestrator.cli.main import COMMANDS, group, main
-from orchestrator.engine.gate import Gate, judged
 from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.engine.store.faults import CorruptArtefact
+from orchestrator.judgement.gate import Gate, judged
 from orchestrator.kinds import load_plan
 from tests.cases.apollo_result import write_run, write_whole_run
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from orchestrator.engine.ci.summary import number_table
-from orchestrator.engine.gate import judged, parse_gate
-from orchestrator.engine.headline import Line, promise
+from orchestrator.judgement.controls import promise
+from orchestrator.judgement.gate import judged, parse_gate
+from orchestrator.judgement.lines import Line
 from orchestrator.kinds import kind_named
 from orchestrator.report.gate_words import limit_words
 

@@ -21,10 +21,10 @@ from audits.statistics.roc import auc
 from audits.uniqueness.bits import log_uniqueness, trapezoid_weights
 from audits.uniqueness.scores import gradient_uniqueness
 from orchestrator.cli.main import main
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.gnq.given.kind import KIND
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import load_plan, open_design
 from tests.cases.runs import audited, draw_only, take_turns, two_in_turn
 

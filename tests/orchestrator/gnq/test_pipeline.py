@@ -23,7 +23,6 @@ from audits.training.recipe import Recipe
 from audits.uniqueness.rankings import RANKINGS
 from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.cost.table import cost_lines
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.run.run import Result, Run
@@ -37,6 +36,7 @@ from orchestrator.gnq.stages import defending, scoring
 from orchestrator.gnq.stages.finished import seed_of
 from orchestrator.gnq.stages.scoring import score
 from orchestrator.gnq.stages.stored import ANSWERS, tensors, trace_of
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
 from orchestrator.report import writing
 from tests.cases.runs import UnshownRun, audited, numbers_compared, swept

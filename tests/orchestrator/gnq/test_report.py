@@ -16,10 +16,11 @@ from orchestrator.gnq.page.numbers import change_entry, headline
 from orchestrator.gnq.page.page import PAGE
 from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.page.verdict import REMOVAL
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.wording import DASH
 from orchestrator.report import writing
 from orchestrator.report.grid_formats import as_markdown
-from orchestrator.report.numbers import DASH, estimate, number
-from orchestrator.report.rows import Estimate
+from orchestrator.report.numbers import estimate, number
 from tests.orchestrator.apollo.test_report import Outline, assert_closed
 from tests.orchestrator.gnq.drawn_result import ARMS, write_gnq_run
 from tests.orchestrator.gnq.test_verdict import GNQ, changed, sentence

@@ -9,8 +9,8 @@ from orchestrator.gnq.page.verdict import REMOVAL, verdict
 from orchestrator.gnq.result.controls import control_warnings
 from orchestrator.gnq.result.gather import CORRELATION, RATE, interval
 from orchestrator.gnq.result.paired import PairedRow
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.numbers import estimate, number
-from orchestrator.report.rows import Estimate
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 
 GNQ = "gnq_log-0.2"

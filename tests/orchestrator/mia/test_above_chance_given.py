@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.mia.result.given import with_intervals
 from orchestrator.mia.result.rows import MiaRow
 from orchestrator.report.chance import decided, unsure
-from orchestrator.report.rows import Estimate, Span
 
 BLANK: dict[str, Any] = {"Estimate": Estimate(), "Span": Span(), "str": "", "int": 0, "float": 0.0, "bool": False}
 

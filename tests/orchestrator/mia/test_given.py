@@ -18,10 +18,11 @@ from audits.errors import BadInput
 from audits.statistics.one_target import SAYS, area_interval, jackknife_variance
 from audits.statistics.roc import auc
 from orchestrator.cli.main import main
-from orchestrator.engine.gate import failures, gates_of
-from orchestrator.engine.headline import Control, Told, not_learnt
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.controls import Told, not_learnt
+from orchestrator.judgement.gate import failures, gates_of
+from orchestrator.judgement.lines import Control
 from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
 from orchestrator.mia.design import GIVEN
 from orchestrator.mia.headline import HEADLINE

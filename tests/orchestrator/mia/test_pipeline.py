@@ -13,9 +13,9 @@ import pytest
 from audits.statistics.epsilon_bound import epsilon_bound
 from audits.statistics.roc import auc
 from orchestrator.cli.main import main
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.mia.page.reading import MiaRun, read_mia_run
 from orchestrator.mia.page.tables import setting_grid

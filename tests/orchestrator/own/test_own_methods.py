@@ -13,10 +13,10 @@ from audits.errors import BadInput
 from audits.gnq.attacks import POOL_ATTACKS
 from audits.tmia.attacks import ATTACKS as TMIA
 from audits.unlearning import UNLEARNERS, make_unlearner
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import kind_named, load_plan, open_design
 from tests.audits.unlearning.cases import FORGET, RETAIN, Snapshot, build, points, same_state, trained
 from tests.cases.own_components import edit, own_plan

@@ -13,8 +13,8 @@ import pytest
 from audits.statistics.power import detectable_auc
 from orchestrator.apollo.page.page import PAGE as APOLLO
 from orchestrator.gnq.page.page import PAGE as GNQ
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.report.page import RunPage
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.tmia.page.page import PAGE as TMIA
 from tests.cases.apollo_result import write_run
 from tests.orchestrator.gnq.drawn_result import write_gnq_run

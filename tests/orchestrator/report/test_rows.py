@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from audits.errors import BadInput
+from orchestrator.judgement.estimate import Estimate, Span, keys
 from orchestrator.report.metrics import Logged, flat
-from orchestrator.report.rows import SPARSE, Estimate, Span, keys, read_row, without_points, write_row
+from orchestrator.report.rows import SPARSE, read_row, without_points, write_row
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ import shlex
 from types import SimpleNamespace
 from typing import cast
 
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import Estimate
 from orchestrator.report.selection import Gain, JudgedSetting, ScoredSetting, SelectionRow, judged_grid, sentences
 
 LOW, HIGH = Estimate(0.5, 0.48, 0.52), Estimate(0.6, 0.58, 0.62)

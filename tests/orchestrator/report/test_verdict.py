@@ -4,16 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.report.nouns import noun
-from orchestrator.report.rows import Estimate, read_row, write_row
-from orchestrator.report.sentence import capital
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_figure import left_out, shown, verdict_figure
-from orchestrator.report.verdict_rule import few_points, verdict_of
-from orchestrator.report.verdict_words import (
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rule import few_points, verdict_of
+from orchestrator.judgement.wording import (
     FOUR_IN_FIVE,
     Wording,
     advice,
+    capital,
     lines,
     meanings,
     named,
@@ -21,6 +19,9 @@ from orchestrator.report.verdict_words import (
     unbroken,
     with_term,
 )
+from orchestrator.report.nouns import noun
+from orchestrator.report.rows import read_row, write_row
+from orchestrator.report.verdict_figure import left_out, shown, verdict_figure
 
 WORDING = Wording("deleted images can still be recognised", advice("apollo", leak="Retrain.", untold="Ask more."))
 ASCENT = Finding(setting="base", subject="Gradient ascent", level=LEAK, access="labels",

@@ -18,12 +18,12 @@ from audits.data.catalogue import load
 from audits.errors import BadInput
 from audits.statistics.one_target import SAYS
 from orchestrator.engine.cost.estimate import estimate
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.jobs.job import of_stage
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
-from orchestrator.report.rows import Estimate
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.page.page import PAGE
 from orchestrator.tmia.page.reading import TmiaRun

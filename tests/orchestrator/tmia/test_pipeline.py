@@ -20,7 +20,6 @@ from audits.errors import BadInput
 from audits.queries import hop_skip_jump
 from audits.training.transfer import IMAGENET_INPUT
 from orchestrator.engine.cost.estimate import estimate
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.jobs.job import of_stage
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.recent import Recent
@@ -28,9 +27,10 @@ from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.estimate import Estimate, Span
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
 from orchestrator.report import writing
-from orchestrator.report.rows import Estimate, Span
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.controls import control_warnings, judged

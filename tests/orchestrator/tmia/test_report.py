@@ -10,9 +10,9 @@ from rich.console import Console
 from scipy.special import ndtri
 
 from audits.errors import BadInput
+from orchestrator.judgement.rows import FAILED, HELD, MISSING
 from orchestrator.report.grid_formats import as_markdown
 from orchestrator.report.numbers import bounds, number
-from orchestrator.report.verdict import FAILED, HELD, MISSING
 from orchestrator.tmia.page import curves, figures, tables
 from orchestrator.tmia.page.answer import answer
 from orchestrator.tmia.page.glossary import words

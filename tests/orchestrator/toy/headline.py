@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.engine.headline import Headline, Line
+from orchestrator.judgement.lines import Headline, Line
 from tests.orchestrator.toy.plan import ToyPlan
 
 

@@ -14,8 +14,8 @@ import pytest
 from orchestrator.cli.main import main
 from orchestrator.engine.ci.junit import junit
 from orchestrator.engine.ci.summary import summary
-from orchestrator.engine.gate_result import ControlResult, GateResult, LimitResult
-from orchestrator.engine.headline import Control, Line
+from orchestrator.judgement.gate_result import ControlResult, GateResult, LimitResult
+from orchestrator.judgement.lines import Control, Line
 from orchestrator.report.result import read_result
 from tests.orchestrator.toy import kind
 from tests.orchestrator.toy.bench import Bench

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.main import main
-from orchestrator.engine.gate import judged, parse_gate
-from orchestrator.engine.gate_result import ControlResult, GateResult
-from orchestrator.engine.headline import Control, Doubt, Line
+from orchestrator.judgement.gate import judged, parse_gate
+from orchestrator.judgement.gate_result import ControlResult, GateResult
+from orchestrator.judgement.lines import Control, Doubt, Line
 from orchestrator.report.writing import template
 from tests.orchestrator.toy import kind
 from tests.orchestrator.toy.bench import Bench

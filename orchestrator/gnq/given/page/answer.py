@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 
 from audits.statistics.power import detectable_shift
-from orchestrator.engine.headline import LEARNT
 from orchestrator.gnq.given.controls import not_learnt
 from orchestrator.gnq.given.rows import GivenResult, GroupRow, SeparationRow
+from orchestrator.judgement.controls import LEARNT
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rule import verdict_of
+from orchestrator.judgement.wording import FOUR_IN_FIVE, Wording, advice, capital
 from orchestrator.report.chance import beyond
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up, of_setting
-from orchestrator.report.sentence import capital
-from orchestrator.report.verdict import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
-from orchestrator.report.verdict_rule import verdict_of
-from orchestrator.report.verdict_words import FOUR_IN_FIVE, Wording, advice
 
 MEMBERS, CONTROLS = "members", "controls"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from orchestrator.gnq.given.page.words import GROUPS, SCORES
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.chance import STAR, beyond
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
 from orchestrator.report.numbers import entry, number, or_dash, percent
 from orchestrator.report.pictures import Images, thumbnail
 from orchestrator.report.result import of_setting
-from orchestrator.report.rows import Estimate
 
 
 def all_grids(run: GivenResult) -> list[Grid]:

@@ -13,9 +13,9 @@ from audits.apollo.attacks.base import ATTACKS as APOLLO
 from audits.gnq.attacks import POOL_ATTACKS as GNQ
 from audits.mia.attacks import MIA_ATTACKS as MIA
 from audits.tmia.attacks import ATTACKS as TMIA
-from orchestrator.engine.gate import failures, gates_of
 from orchestrator.engine.run.attempts import Attempts
 from orchestrator.engine.store.faults import FAULTS
+from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import kind_named
 from tests.cases.runs import audited, draw_only
 from tests.cases.smallest_plans import REMOVAL, smallest_plan

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.report.numbers import DASH
-from orchestrator.report.rows import Estimate
-from orchestrator.report.sentence import capital
-from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
 
+DASH = "–"
+"""In the place of a number that is not defined."""
 SMALL = "too small"
 MOST_NAMED = 4
 NUMBER = re.compile(r"\b(?:AUC|precision|likeness) [−.\d]+(?: \[[^\]]*\])?|\d %")
@@ -73,6 +73,11 @@ def with_term(access: str) -> str:
 def meanings(headline: str) -> str:
     """Return what the numbers of a headline are, in a sentence each."""
     return " ".join(text for name, text in MEANINGS.items() if re.search(rf"\b{name}\b", headline))
+
+
+def capital(text: str) -> str:
+    """Return a text with its first letter large, unless it begins with a name of code such as ``label_gap``."""
+    return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
 def unbroken(text: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 from audits.errors import how_many
 from audits.statistics.intervals import student_quantile
 from audits.statistics.power import detectable_auc, detectable_shift
-from orchestrator.report.rows import Estimate
-from orchestrator.report.verdict import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
-from orchestrator.report.verdict_words import (
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
+from orchestrator.judgement.wording import (
     FOUR_IN_FIVE,
     SEEN,
     SMALL,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from orchestrator.report.rows import Estimate, keys
+from orchestrator.judgement.estimate import Estimate, keys
 
 LEAK: Final = "leak"
 NONE_SEEN: Final = "no leak seen"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from audits.errors import BadInput, did_you_mean
-from orchestrator.engine.gate_result import (
+from orchestrator.judgement.gate_result import (
     FAILED,
     INCONCLUSIVE,
     PASSED,
@@ -19,7 +19,7 @@ from orchestrator.engine.gate_result import (
     Outcome,
     outcome_of,
 )
-from orchestrator.engine.headline import Headline, Line
+from orchestrator.judgement.lines import Headline, Line
 
 OWN = re.compile(r"python:[\w.]+:\w+")
 INSIDE = "\0"
