@@ -13,6 +13,7 @@ from torch import nn
 from audits.errors import BadInput
 from audits.gradients.gram import gram
 from tests.cases.layer_models import CLASSES, drawn, labels, slow_gradients, tokens
+from tests.cases.tiers import thinned
 
 Layer = Callable[[nn.Module, torch.Tensor], torch.Tensor]
 
@@ -118,15 +119,16 @@ WRONG: dict[str, Layer] = {
     "norm detached": lambda body, x: (lambda found: found / found.norm(dim=1, keepdim=True).detach())(body(x)),
     "gate detached": lambda body, x: x * body(x).sigmoid().detach() + body(x),
 }
-BRIEF = ("clipping hook", "transposed and detached", "second use by data")
+SHORT = [
+    *((name, torch.float64) for name in ("a tenth detached", "part of the weight", "some points", "wrong backward")),
+    *((name, torch.float64) for name in ("clipping hook", "second use by data", "transposed and detached")),
+    ("transposed and detached", torch.float32),
+]
+"""In float64 float32 is compared too."""
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"),
-    [
-        *((name, torch.float64) for name in WRONG),  # in which float32 is compared too
-        *(pytest.param(name, torch.float32, marks=() if name in BRIEF else pytest.mark.long) for name in WRONG),
-    ],
+    ("name", "dtype"), thinned(((name, dtype) for dtype in (torch.float64, torch.float32) for name in WRONG), SHORT)
 )
 def test_gradients_that_are_wrong_in_part_are_refused_in_one_line_with_the_parameters(
     name: str, dtype: torch.dtype
@@ -170,7 +172,7 @@ STEPPED: dict[str, Layer] = {
 }
 
 
-@pytest.mark.parametrize("name", STEPPED)
+@pytest.mark.parametrize("name", thinned(STEPPED, ("signs", "binary weights", "activations of four bits", "hard gate")))
 def test_gradients_that_stand_in_for_those_of_a_step_are_taken_as_meant(name: str) -> None:
     model = Block(STEPPED[name])
     K = gram(model, drawn(16, 6), labels(16))

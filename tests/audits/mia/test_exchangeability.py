@@ -120,7 +120,7 @@ def test_every_attack_finds_members_and_none_where_there_is_no_effect() -> None:
         for effect in (1.5, 0.0):
             areas = []
             for run in range(3):
-                made = made_up(50 + run, points=120, effect=effect)
+                made = made_up(50 + run, points=120, effect=effect, nulls=0)
                 finding = MIA_ATTACKS[name]().judge(made.case)
                 member = made.member[0, finding.points]
                 inside, outside = finding.score[0, member], finding.score[0, ~member]

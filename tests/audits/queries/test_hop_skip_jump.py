@@ -23,6 +23,7 @@ from audits.queries.hop_skip_jump import (
 from audits.queries.hop_skip_jump_draws import Draws
 from audits.queries.start_points import starts_from_pool
 from audits.seeds import derive_seed
+from tests.cases.tiers import thinned
 
 CLASSES = 4
 SEED = 5
@@ -151,8 +152,10 @@ def slow(world: Linear, k: int, star: int, starts: torch.Tensor, schedule: Sched
     return float((z - x).norm()) if inside else -float((z - x).norm())
 
 
-@pytest.mark.parametrize("orthogonal", [False, True], ids=["independent", "orthogonal"])
-@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
+@pytest.mark.parametrize(
+    ("box", "orthogonal"),
+    thinned([(False, False), (False, True), (True, False), (True, True)], [(False, False), (True, True)]),
+)
 def test_the_batched_form_is_the_slow_form(box, orthogonal, monkeypatch) -> None:
     world = Linear(30, points=5, box=box)
     monkeypatch.setattr(hop_skip_jump, "NUMBERS_AT_ONCE", 35 * 30)  # several parts a round, the last one smaller
@@ -164,10 +167,12 @@ def test_the_batched_form_is_the_slow_form(box, orthogonal, monkeypatch) -> None
     assert [value > 0 for value in expected] == [True, True, False, False, False]
 
 
-@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
-@pytest.mark.parametrize("dimensions", [20, 50, 200, pytest.param(784, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("dimensions", "box"),
+    thinned(((size, box) for size in (20, 50, 200, 784) for box in (False, True)), [(20, False), (200, True)]),
+)
 def test_the_distance_to_the_boundary_of_a_linear_model_is_found(dimensions, box) -> None:
-    count = 60 if dimensions < 200 else 20
+    count = 40 if dimensions < 200 else 20
     world = Linear(dimensions, points=count, box=box)
     ratio = world.found(ABSOLUTE).distance / torch.tensor([world.distance(k, int(world.y[k])) for k in range(count)])
     assert ABSOLUTE.queries <= 4000
@@ -229,14 +234,16 @@ def test_every_point_is_asked_as_often_as_the_schedule_says(schedule, queries) -
     assert world.asked == 3 * schedule.queries == 3 * queries
 
 
-def test_directions_are_asked_in_parts() -> None:
-    world = Linear(20, points=40)
+def test_directions_are_asked_in_parts(monkeypatch) -> None:
+    assert 40 * 20 * ABSOLUTE.directions_of(13) > hop_skip_jump.NUMBERS_AT_ONCE
+    monkeypatch.setattr(hop_skip_jump, "NUMBERS_AT_ONCE", hop_skip_jump.NUMBERS_AT_ONCE // 8)
+    world = Linear(20, points=5)
     world.found(ABSOLUTE)
-    assert world.most * 20 <= hop_skip_jump.NUMBERS_AT_ONCE < 40 * 20 * ABSOLUTE.directions_of(13)
+    assert world.most * 20 <= hop_skip_jump.NUMBERS_AT_ONCE < 5 * 20 * ABSOLUTE.directions_of(13)
     assert Schedule(rounds=1, restarts=1, directions=7000).directions_of(3) == 10_000
 
 
-@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
+@pytest.mark.parametrize("box", thinned((False, True), (True,)))
 def test_batch_mates_change_rounding_only(box, monkeypatch) -> None:
     world = Linear(30, points=120, box=box)
     schedule = Schedule(rounds=3, restarts=2, directions=40)
@@ -265,7 +272,9 @@ class Turned:
         return ((points - self.middle) @ self.weight.T).argmax(1)
 
 
-@pytest.mark.parametrize(("box", "noise"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize(
+    ("box", "noise"), thinned([(False, False), (True, False), (True, True)], [(False, False), (True, True)])
+)
 def test_models_that_share_their_draws_get_what_each_gets_alone(box, noise, monkeypatch) -> None:
     world = Linear(30, points=40, box=box)
     models = [Turned(world, seed) for seed in range(4)]

@@ -34,7 +34,7 @@ def test_an_auc_called_detectable_is_found_four_times_in_five(units: int, member
 def test_permutations_of_points_spread_the_mean_auc_as_the_formula_says() -> None:
     rng = np.random.default_rng(1)
     member = np.repeat([True, False], 20)
-    drawn = [np.mean([auc(rng.normal(size=40), member) for _ in range(3)]) for _ in range(4000)]
+    drawn = [np.mean([auc(rng.normal(size=40), member) for _ in range(3)]) for _ in range(2000)]
     at = detectable_auc(20, 20, 3, error=0.0, level=LEVEL, power=0.5)
     assert (at - 0.5) / ndtri(0.975) == pytest.approx(np.std(drawn), rel=0.05)
 
