@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,6 +55,8 @@ class Scene:
     online: tuple[Group, Group]
     offline: tuple[Group, Group]
     targets: dict[int, nn.Module]
+    traces: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False)
+    """What each kind has drawn from the shadows; a changed scene begins anew."""
 
     def case(self, name: str, **changes: object) -> Case:
         """Return the case for one kind: what it reads, what comes before it, and no more than its access."""
@@ -70,7 +74,9 @@ class Scene:
             case = replace(case, labels=self.label_oracles())
         case = replace(case, **changes)
         if kind.traced and not case.trace:
-            case = replace(case, trace=kind().trace(case))
+            if name not in self.traces:
+                self.traces[name] = kind().trace(case)
+            case = replace(case, trace=self.traces[name])
         return replace(case, earlier={earlier: self.gather(earlier, **changes) for earlier in kind.after})
 
     def gather(self, name: str, **changes: object) -> Part:
