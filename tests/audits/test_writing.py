@@ -39,7 +39,7 @@ ALLOWED = {
 }
 
 
-WORDS = re.compile("|".join(("open", "connect", "save", "replace", *sorted(WRITERS))))
+CALLS = re.compile(r"\b(" + "|".join(("open", "connect", "save", "replace", *sorted(WRITERS))) + r")\(")
 
 
 def name_of(function: ast.expr) -> tuple[str, str]:
@@ -103,7 +103,7 @@ def bare(folder: Path) -> list[str]:
         f"{file.relative_to(folder)}:{line}: {name}"
         for package in PACKAGES
         for file in sorted((folder / package).rglob("*.py"))
-        if WORDS.search(text := file.read_text())  # else there is nothing to find
+        if CALLS.search(text := file.read_text())  # else there is nothing to find
         for line, name in writes(ast.parse(text))
         if (str(file.relative_to(folder)), name) not in ALLOWED
         and (str(file.relative_to(folder)), name) != ("audits/writing.py", "os.open")

@@ -37,6 +37,8 @@ WALK = 1 + 2 * 2 * STEPS
 BUDGET = 21
 DATA = make(points=200)
 CANDIDATES = 16
+ASKED = {"labels", "posteriors", "logits"}
+"""Of a case, what asks targets."""
 LABEL_KINDS = [name for name in KINDS if KINDS[name].part.access == "labels"]
 
 
@@ -74,10 +76,14 @@ class Scene:
             case = replace(case, labels=self.label_oracles())
         case = replace(case, **changes)
         if kind.traced and not case.trace:
-            if name not in self.traces:
-                self.traces[name] = kind().trace(case)
-            case = replace(case, trace=self.traces[name])
+            case = replace(case, trace=self.traced(name, case) if changes.keys() <= ASKED else kind().trace(case))
         return replace(case, earlier={earlier: self.gather(earlier, **changes) for earlier in kind.after})
+
+    def traced(self, name: str, case: Case) -> Mapping[str, Any]:
+        """Return what a kind draws from the shadows, drawn once."""
+        if name not in self.traces:
+            self.traces[name] = KINDS[name]().trace(case)
+        return self.traces[name]
 
     def gather(self, name: str, **changes: object) -> Part:
         """Return the part of one kind; labels, if any, come from fresh oracles."""
