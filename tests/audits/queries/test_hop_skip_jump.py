@@ -216,7 +216,7 @@ def test_without_a_start_on_the_other_side_the_distance_is_nan() -> None:
     [
         (RANK, 316),
         (Schedule(rounds=1, restarts=1), 151),
-        (PLAIN, 3734),
+        pytest.param(PLAIN, 3734, marks=pytest.mark.long),
         (ABSOLUTE, 3899),
         (Schedule(rounds=0, restarts=2, halvings=5, starts=3), 14),
         (Schedule(rounds=1, restarts=2, directions=7, halvings=9, tries=3, starts=4, further=1), 5 + 2 * 28 + 21),
