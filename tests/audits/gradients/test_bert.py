@@ -80,6 +80,7 @@ def test_gram_norms_and_diagonal_are_those_of_one_backward_pass_a_text(name: str
     assert error(diagonal_uniqueness(model, x, y, ridge=0.01), slow) < EXACT
 
 
+@pytest.mark.long
 def test_gram_is_that_of_vmap_of_grad() -> None:
     model, x = bert()
     twin, y = copy.deepcopy(model).double(), labels(len(x))

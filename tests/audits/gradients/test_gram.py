@@ -296,6 +296,7 @@ def test_zero_gradients_have_no_uniqueness() -> None:
     assert torch.equal(found, torch.zeros(8, dtype=torch.float64))
 
 
+@pytest.mark.long  # the catalogue's is in ``test_bert.py``
 def test_a_two_layer_bert_is_exact() -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is not a dependency")
     config = transformers.BertConfig(

@@ -128,7 +128,7 @@ def one_step(sigma: float, seed: int, count: int = POINTS) -> torch.Tensor:
     return weights(fit(model, points(count=count), recipe, seed=seed)) - before
 
 
-@pytest.mark.parametrize(("sigma", "count"), [(1.0, 21), (3.0, 21), (1.0, 7)])
+@pytest.mark.parametrize(("sigma", "count"), thinned([(1.0, 21), (3.0, 21), (1.0, 7)], [(3.0, 21), (1.0, 7)]))
 def test_the_noise_is_normal_with_the_multiplier_times_the_bound_over_the_batch(sigma: float, count: int) -> None:
     noise = (one_step(sigma, 1, count) - one_step(0.0, 1, count)).numpy()
     stated = sigma * 0.5 / count
@@ -251,7 +251,9 @@ def test_an_epoch_draws_every_point_once_on_average(points_in_all: int, batch: i
     assert steps_per_epoch(replace(PRIVATE, batch_size=batch), points_in_all) == steps
 
 
-@pytest.mark.parametrize(("sigma", "count", "epochs"), [(0.8, 500, 3), (1.3, 640, 5), (2.0, 64, 4)])
+@pytest.mark.parametrize(
+    ("sigma", "count", "epochs"), thinned([(0.8, 500, 3), (1.3, 640, 5), (2.0, 64, 4)], [(1.3, 640, 5), (2.0, 64, 4)])
+)
 def test_epsilon_is_what_opacus_counts_step_by_step(sigma: float, count: int, epochs: int) -> None:
     recipe = Recipe(
         noise_multiplier=sigma, max_grad_norm=1.0, batch_size=64, epochs=epochs, delta=1e-5, accountant="rdp"
@@ -312,7 +314,7 @@ def test_epsilon_of_full_batches_is_that_of_the_analytic_gaussian_mechanism(
     assert found.low <= exact <= found.epsilon <= 1.01 * exact
 
 
-@pytest.mark.parametrize(("sigma", "batch"), [(0.6, 10), (1.0, 10), (1.0, 50)])
+@pytest.mark.parametrize(("sigma", "batch"), thinned([(0.6, 10), (1.0, 10), (1.0, 50)], [(0.6, 10), (1.0, 10)]))
 def test_epsilon_of_one_step_on_a_drawn_batch_is_what_integration_says(sigma: float, batch: int) -> None:
     """A step on a share of the points; the accountant counts steps of a whole epoch, so it is asked for one itself."""
     delta = 1e-5

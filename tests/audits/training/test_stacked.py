@@ -81,7 +81,7 @@ def test_models_at_once_are_those_of_fit(recipe: str) -> None:
     same(found, wanted)
 
 
-@pytest.mark.parametrize("kind", [pytest.param("cnn", marks=pytest.mark.long), "resnet18"])
+@pytest.mark.parametrize("kind", ["cnn", pytest.param("resnet18", marks=pytest.mark.long)])
 def test_convolutions_at_once_are_those_of_fit(kind: str) -> None:
     recipe = replace(PLAIN, epochs=1)
     models, data = networks(kind, 2), sets(count=2)

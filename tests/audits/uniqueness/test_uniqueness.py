@@ -99,7 +99,7 @@ def test_only_surely_independent_rows_are_read_off_a_factor():
 
 @pytest.mark.parametrize("span", [0, 8, 20])
 def test_pinv_is_right_in_rational_numbers_for_norms_of_any_sizes(span):
-    for seed in range(12):
+    for seed in range(5):
         G = small_integers(seed, span)
         np.testing.assert_allclose(uniqueness_from_gram(G @ G.T, "pinv"), exactly(G), rtol=1e-9, atol=1e-25)
 

@@ -9,7 +9,6 @@ from audits.apollo.attacks import ATTACKS
 from audits.apollo.attacks.heat import heat_map
 from audits.apollo.attacks.paper_rule import THRESHOLDS, balanced_accuracies, decisions, said
 from tests.cases.synthetic_evidence import auc, evidence_for, make_evidence, make_walks
-from tests.cases.tiers import thinned
 
 
 def slow_decision(answers: np.ndarray, confidence: np.ndarray, way: str, tau: float) -> bool:
@@ -67,7 +66,8 @@ def test_the_two_rules_point_opposite_ways_where_points_are_still_remembered() -
     assert under > 0.6 and over < 0.4
 
 
-@pytest.mark.parametrize("way", thinned((0, 1), (0,)))
+@pytest.mark.long
+@pytest.mark.parametrize("way", [0, 1])
 def test_the_best_threshold_is_optimistic_when_membership_means_nothing(way: int) -> None:
     rng = np.random.default_rng(1)
     forgotten = np.arange(200) < 100
