@@ -137,6 +137,7 @@ def test_tokens_may_be_floats_and_padding_may_be_cut() -> None:
     assert error(gram.gram(model, x[:, :3], y), K) < EXACT
 
 
+@pytest.mark.long
 def test_a_training_on_texts_is_watched_as_one_on_images_is() -> None:
     model, x = bert()
     fresh, data = copy.deepcopy(model), TensorSet(x.float(), labels(len(x)))

@@ -225,6 +225,5 @@ class Casting(nn.Module):
 
 def test_models_that_only_run_in_float32_are_compared_in_it() -> None:
     gram(Casting(lambda body, x: body(x)), drawn(16, 6), labels(16), dtype=torch.float32)
-    for name in ("half of the channels", "reversed"):
-        with pytest.raises(BadInput, match=r"not the derivatives of its logits \(.*block.body"):
-            gram(Casting(WRONG[name]), drawn(16, 6), labels(16), dtype=torch.float32)
+    with pytest.raises(BadInput, match=r"not the derivatives of its logits \(.*block.body"):
+        gram(Casting(WRONG["half of the channels"]), drawn(16, 6), labels(16), dtype=torch.float32)

@@ -34,7 +34,7 @@ def counts() -> Iterator[Counts]:
         yield found
 
 
-SHORT = ("augmented", "private, fast", "scrub")
+SHORT = ("augmented", "scrub")
 
 
 def listed(names: Iterable[str]) -> list[Any]:
