@@ -157,6 +157,7 @@ def test_a_first_fully_connected_layer_tells_its_input_exactly() -> None:
     assert mse(first_layer_inputs(model, mixed, SHAPE, RANGE), x).min() > 1e-3
 
 
+@pytest.mark.long
 def test_a_smooth_network_gives_the_image_to_dlg_and_the_gradient_of_another_point_gives_that_one() -> None:
     model = smooth()
     x, y = drawn(2, *SHAPE, seed=9), torch.tensor([0, 0])

@@ -231,6 +231,7 @@ def test_training_is_repeatable(reviews: Path) -> None:
     assert not same_state(trained(reviews, epochs=2)[0], trained(reviews, 2, epochs=2)[0])
 
 
+@pytest.mark.long
 def test_private_training_bounds_the_gradients_that_opacus_bounds(reviews: Path) -> None:
     recipe = {"optimizer": "sgd", "learning_rate": 0.5, "epochs": 2, "noise_multiplier": 0.1, "max_grad_norm": 0.1}
     one, _, _ = trained(reviews, **recipe)

@@ -72,6 +72,7 @@ def test_distances_of_models_at_once_are_those_of_each(schedule, counts: Counts)
     assert there.asked == schedule.queries * POINTS
 
 
+@pytest.mark.long
 def test_boundary_evidence_walks_all_shadows_at_once(counts: Counts, monkeypatch: pytest.MonkeyPatch) -> None:
     found, launches = [], []
     for at_once in (together, lambda models, shape, x: None):

@@ -115,7 +115,8 @@ def test_points_are_matched_at_random_so_that_a_score_by_their_place_gives_no_bo
     assert none / repeats >= least_share(0.95, repeats)
 
 
-@pytest.mark.parametrize("epsilon", thinned((0.2, 1.0), (1.0,)))
+@pytest.mark.long
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
 @SIZES
 def test_a_mechanism_that_tells_all_that_it_may_of_a_pair_is_not_charged_with_more(epsilon: float, size: float) -> None:
     """Randomised response about each pair at 2ε, the most that removing one point and adding another may tell."""

@@ -143,9 +143,9 @@ def test_rate_interval_widens_with_differences_between_targets_and_survives_zero
 
 
 def test_default_intervals_cover_and_the_percentile_bootstrap_does_not():
-    area = auc_coverage(targets=5, mean=0.6, spread=0.03, shift=0.0, repeats=200, draws=200, seed=1)
+    area = auc_coverage(targets=5, mean=0.6, spread=0.03, shift=0.0, repeats=200, draws=100, seed=1)
     assert area["t"] >= 0.92 and area["bootstrap"] <= 0.90
-    rate = rate_coverage(targets=5, rate=0.05, spread=0.03, repeats=500, draws=200, seed=1)
+    rate = rate_coverage(targets=5, rate=0.05, spread=0.03, repeats=300, draws=100, seed=1)
     assert rate["clustered_rate"] >= 0.95 > rate["t"] > rate["bootstrap"]
 
 

@@ -19,9 +19,8 @@ BY_NAME = {case.name: case for case in CASES}
 PAIRED, UNPAIRED = BY_NAME["targets and their points"], BY_NAME["nothing"]
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(PAIRED, id="paired", marks=pytest.mark.long), pytest.param(UNPAIRED, id="unpaired")]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("case", [PAIRED, UNPAIRED], ids=["paired", "unpaired"])
 def test_intervals_hold_the_difference_and_equal_runs_rarely_differ(case: Case) -> None:
     small = replace(case, size=24)
     held, power = covered(small, 150, 1)

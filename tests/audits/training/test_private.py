@@ -204,7 +204,7 @@ def test_nothing_is_said_on_the_terminal(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit(network("cnn"), points("cnn"), recipe, seed=0)
-        spent_epsilon(replace(PRIVATE, noise_multiplier=1e3), 10)
+        spent_epsilon(replace(PRIVATE, noise_multiplier=1e3, batch_size=10), 10)
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
 

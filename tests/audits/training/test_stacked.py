@@ -89,6 +89,7 @@ def test_convolutions_at_once_are_those_of_fit(kind: str) -> None:
     same(fit_stacked(models, data, recipe, seeds=[0, 1]), wanted)
 
 
+@pytest.mark.long
 def test_sixteen_models_take_a_step_on_a_gpu_with_few_launches_and_no_wait(counts: Counts) -> None:
     found = []
     for size in (8, 4):

@@ -34,7 +34,7 @@ def counts() -> Iterator[Counts]:
         yield found
 
 
-SHORT = ("augmented", "scrub")
+SHORT = ("augmented", "gradient_ascent")
 
 
 def listed(names: Iterable[str]) -> list[Any]:
