@@ -38,7 +38,7 @@ ALLOWED = {
 }
 
 
-CALLS = [f"{name}(" for name in ("open", "connect", "save", "replace", *sorted(WRITERS))]
+CALLS = [f"{name}(" for name in ("open", "connect", "save", ".replace", *sorted(WRITERS))]
 
 
 def name_of(function: ast.expr) -> tuple[str, str]:

@@ -66,7 +66,7 @@ def tied() -> tuple[nn.Module, torch.Tensor]:
 MODELS = {"plain": bert, "shared": shared, "tied": tied}
 
 
-@pytest.mark.parametrize("name", thinned(MODELS, ("plain", "tied")))
+@pytest.mark.parametrize("name", thinned(MODELS, ("plain",)))
 def test_gram_norms_and_diagonal_are_those_of_one_backward_pass_a_text(name: str) -> None:
     model, x = MODELS[name]()
     y = labels(len(x))

@@ -63,6 +63,7 @@ def test_gram_norms_and_gradients_are_those_of_one_backward_pass_a_point(name: s
     assert torch.equal(x, before)
 
 
+@pytest.mark.long
 def test_gram_is_that_of_vmap_of_grad() -> None:
     model, x, y = case("resnet18")
     twin = copy.deepcopy(model).double()

@@ -63,7 +63,8 @@ def test_the_oracle_is_an_svc_on_the_truth_about_the_other_candidates() -> None:
     np.testing.assert_array_equal(finding.null, finding.score[~truth])
 
 
-@sizes(0.2)
+@pytest.mark.long
+@sizes(0.3)
 def test_a_useless_oracle_is_at_chance(size: float) -> None:
     """Wide posteriors of few points: pooled distances of a useless fit give an AUC of .47."""
     from sklearn.metrics import roc_auc_score
