@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from scipy.stats import rankdata
 
 from audits.apollo.attacks import ATTACKS
