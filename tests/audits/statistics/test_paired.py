@@ -58,7 +58,7 @@ def test_one_target_gives_the_interval_of_delong() -> None:
     worst = replace(b, scores=np.where(b.member, 1.0, 0.0), point=np.arange(80) + 80)
     found = difference(measured(a, AUC), measured(worst, AUC), [], points=False)
     low, high = delong_interval(a.scores, a.member)
-    assert (found.low, found.high) == pytest.approx((low - 1.0, high - 1.0), abs=2e-3)
+    assert (found.low, found.high) == pytest.approx((low - 1.0, high - 1.0), abs=1e-6)
     assert found.degrees is None
 
 
