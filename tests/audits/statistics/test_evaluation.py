@@ -142,6 +142,7 @@ def test_rate_interval_widens_with_differences_between_targets_and_survives_zero
     assert intervals.clustered_rate(np.zeros(8), size) == intervals.clopper_pearson(0, 400)
 
 
+@pytest.mark.long
 def test_default_intervals_cover_and_the_percentile_bootstrap_does_not():
     area = auc_coverage(targets=5, mean=0.6, spread=0.03, shift=0.0, repeats=200, draws=100, seed=1)
     assert area["t"] >= 0.92 and area["bootstrap"] <= 0.90

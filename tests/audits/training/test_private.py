@@ -219,6 +219,7 @@ def test_observers_get_every_epoch_with_the_mean_loss_of_its_points() -> None:
     assert all(abs(report.loss - start) < 1e-5 for report in reports)
 
 
+@pytest.mark.long
 def test_little_noise_lets_a_model_learn_and_much_does_not() -> None:
     x = points(count=60).x
     data = TensorSet(x, x[:, :CLASSES].argmax(1))
