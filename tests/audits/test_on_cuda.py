@@ -96,10 +96,10 @@ def test_a_model_trains_and_answers_there(name: str, counts: Counts) -> None:
 @pytest.mark.filterwarnings("ignore:Secure RNG turned off")
 def test_an_engine_of_private_training_steps_there(name: str, counts: Counts) -> None:
     recipe = Recipe(
-        epochs=2, batch_size=6, noise_multiplier=0.5, max_grad_norm=1.0, private_engine=name, flip=True, augment_shift=1
+        epochs=1, batch_size=6, noise_multiplier=0.5, max_grad_norm=1.0, private_engine=name, flip=True, augment_shift=1
     )
     generator = torch.Generator().manual_seed(2)
-    images = TensorSet(torch.rand(24, 1, 8, 8, generator=generator), torch.arange(24) % CLASSES)
+    images = TensorSet(torch.rand(12, 1, 8, 8, generator=generator), torch.arange(12) % CLASSES)
 
     def trained(device: str) -> nn.Module:
         model = make_model("cnn", {"channels": [3], "hidden": 6}).build((1, 8, 8), CLASSES, 1).to(device)

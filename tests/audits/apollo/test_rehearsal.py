@@ -16,6 +16,7 @@ from audits.conformance import apollo_walks
 from audits.errors import BadInput
 from tests.cases.simulations import fewer, sizes
 from tests.cases.synthetic_evidence import auc, make_evidence
+from tests.cases.tiers import thinned
 
 REHEARSED = ("apollo", "apollo_ladder", "apollo_plus", "random_directions", "single_query", "u_lira", "rmia")
 
@@ -118,7 +119,7 @@ def test_with_retained_candidates_four_shadows_that_were_dealt_together_are_left
 
 
 @sizes(0.5)
-@pytest.mark.parametrize("name", ["apollo", "u_lira"])
+@pytest.mark.parametrize("name", thinned(("apollo", "u_lira"), ("u_lira",)))  # the other is worked out by hand above
 def test_where_nothing_is_left_to_be_seen_the_score_is_one_half(name, size):
     """Complements that took part would put it below: that of apollo at .40, that of u_lira at .47."""
     found = mean_rehearsed(name, range(100, 100 + fewer(12, size)), effect=0.0)
@@ -128,7 +129,7 @@ def test_where_nothing_is_left_to_be_seen_the_score_is_one_half(name, size):
 
 
 @sizes(0.4)
-@pytest.mark.parametrize(("name", "below"), [("apollo", 0.06), ("u_lira", 0.04)])
+@pytest.mark.parametrize(("name", "below"), thinned([("apollo", 0.06), ("u_lira", 0.04)], [("u_lira", 0.04)]))
 def test_the_score_grows_with_what_targets_lose_and_comes_close_to_it(name, below, size):
     """A player of apollo walks one way and not two, so that its score stays below that of targets."""
     attack, selection, targets = ATTACKS[name](), [], []

@@ -174,7 +174,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.lists(NAMES, min_size=2, max_size=6), encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_texts_are_the_same_groups_by_every_way_in_and_none_merge(
     tmp_path: Path, names: list[str], encoding: str

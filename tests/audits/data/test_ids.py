@@ -117,7 +117,7 @@ def outcome(file: Path, points: Points) -> str:
         return str(error)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5))
 def test_every_way_in_gives_the_same_points_or_the_same_refusal(tmp_path: Path, texts: list[str]) -> None:
     found = {}
@@ -134,7 +134,7 @@ def test_every_way_in_gives_the_same_points_or_the_same_refusal(tmp_path: Path, 
                    for point, text in zip(ids, texts, strict=True) if text.isascii())  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ids=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9), min_size=1, max_size=5))
 def test_columns_of_numbers_are_what_their_digits_are(tmp_path: Path, ids: list[int]) -> None:
     points, wanted = Points(10), tmp_path / "texts.parquet"

@@ -151,6 +151,7 @@ def test_in_a_deeper_model_only_the_weights_of_the_first_layer_are_orthogonal() 
     assert len(products) == 4
 
 
+@pytest.mark.long
 def test_diagonal_puts_the_corner_in_a_small_network_first_then_ridge_pinv_and_norms() -> None:
     data = load("fashion14")
     training, rows = planted(data.tensors(np.arange(200)), CANARIES, SEED, corner=3)

@@ -131,12 +131,12 @@ def test_l_bfgs_in_lockstep_finds_each_minimum_and_problems_do_not_meet() -> Non
         )
 
     found, cost = minimised(evaluate, begin, 150)
+    alone, _ = minimised(evaluate, begin[3:4], 150)
+    torch.testing.assert_close(alone[0], found[3], rtol=0, atol=1e-12)
     for place in range(5):
-        alone, _ = minimised(evaluate, begin[place : place + 1], 150)
-        torch.testing.assert_close(alone[0], found[place], rtol=0, atol=1e-12)
         told = minimize(rosen, begin[place].numpy(), jac=rosen_der, method="L-BFGS-B")
         assert float(cost[place]) < max(10 * told.fun, 1e-8)
-    worst = [minimised(evaluate, begin, steps)[1] for steps in range(12)]
+    worst = [minimised(evaluate, begin, steps)[1] for steps in range(8)]
     assert all((later <= earlier).all() for earlier, later in pairwise(worst))
 
 
@@ -157,14 +157,15 @@ def test_a_first_fully_connected_layer_tells_its_input_exactly() -> None:
     assert mse(first_layer_inputs(model, mixed, SHAPE, RANGE), x).min() > 1e-3
 
 
+@pytest.mark.long
 def test_a_smooth_network_gives_the_image_to_dlg_and_the_gradient_of_another_point_gives_that_one() -> None:
     model = smooth()
     x, y = drawn(2, *SHAPE, seed=9), torch.tensor([0, 0])
     own = point_gradients(model, x, y)
-    swapped = {name: each[[1, 0]] for name, each in own.items()}
+    and_swapped = {name: each[[0, 1, 1, 0]] for name, each in own.items()}
     settings = GradientInversionSettings(steps=150)
-    found = reconstruct(model, own, y[:, None], SHAPE, "dlg", settings, seed=1).images[:, 0]
-    control = reconstruct(model, swapped, y[:, None], SHAPE, "dlg", settings, seed=1).images[:, 0]
+    images = reconstruct(model, and_swapped, y[[0, 1, 0, 1], None], SHAPE, "dlg", settings, seed=1).images[:, 0]
+    found, control = images[:2], images[2:]
     untrained = mse(matching.starts(SHAPE, 1, 1, RANGE), x)
     assert (mse(found, x) < 0.02 * untrained).all()
     assert (mse(control, x) > 0.5 * untrained).all()

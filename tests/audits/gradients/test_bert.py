@@ -21,6 +21,7 @@ from audits.uniqueness import uniqueness_from_gram
 from audits.uniqueness.accumulate import fit_traced
 from audits.uniqueness.diagonal import diagonal_uniqueness
 from tests.cases.layer_models import CLASSES, bert, labels, slow_gradients
+from tests.cases.tiers import thinned
 
 EXACT = 1e-10
 WORDS = "bert.embeddings.word_embeddings.weight"
@@ -65,7 +66,7 @@ def tied() -> tuple[nn.Module, torch.Tensor]:
 MODELS = {"plain": bert, "shared": shared, "tied": tied}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", thinned(MODELS, ("plain",)))
 def test_gram_norms_and_diagonal_are_those_of_one_backward_pass_a_text(name: str) -> None:
     model, x = MODELS[name]()
     y = labels(len(x))
@@ -79,6 +80,7 @@ def test_gram_norms_and_diagonal_are_those_of_one_backward_pass_a_text(name: str
     assert error(diagonal_uniqueness(model, x, y, ridge=0.01), slow) < EXACT
 
 
+@pytest.mark.long
 def test_gram_is_that_of_vmap_of_grad() -> None:
     model, x = bert()
     twin, y = copy.deepcopy(model).double(), labels(len(x))
@@ -113,7 +115,14 @@ def test_long_texts_are_held_as_gradients_and_rare_words_as_ghosts() -> None:
     assert ghost["bert.pooler.dense.weight"]  # one position a text: 8 + 8 numbers, not 64
 
 
-@pytest.mark.parametrize("cut", [{"chunk": 2}, {"chunk": 1, "parameter_chunk": 400}, {"chunk": 3, "memory": 20_000}])
+CUTS: list[dict[str, Any]] = [
+    {"chunk": 2},
+    {"chunk": 1, "parameter_chunk": 400},
+    {"chunk": 3, "memory": 20_000},
+]
+
+
+@pytest.mark.parametrize("cut", thinned(CUTS, CUTS[2:]))
 def test_chunks_and_memory_change_nothing(cut: dict[str, Any]) -> None:
     model, x = bert()
     y = labels(len(x))
@@ -128,11 +137,12 @@ def test_tokens_may_be_floats_and_padding_may_be_cut() -> None:
     assert error(gram.gram(model, x[:, :3], y), K) < EXACT
 
 
+@pytest.mark.long
 def test_a_training_on_texts_is_watched_as_one_on_images_is() -> None:
     model, x = bert()
     fresh, data = copy.deepcopy(model), TensorSet(x.float(), labels(len(x)))
-    trace = fit_traced(model, data, Recipe(epochs=2, batch_size=3, learning_rate=1e-2), seed=0, every=2)
-    assert trace.steps.tolist() == [0, 2, 4]
+    trace = fit_traced(model, data, Recipe(epochs=1, batch_size=3, learning_rate=1e-2), seed=0, every=2)
+    assert trace.steps.tolist() == [0, 2]
     for seen, at in ((fresh, 0), (model, -1)):
         G = slow_gradients(seen, x, data.y)
         np.testing.assert_allclose(trace.squared_norm[at], G.square().sum(1), rtol=1e-8)

@@ -17,6 +17,7 @@ from audits.gradients.residuals import cross_entropy
 from audits.gradients.survey import surveyed
 from audits.uniqueness.diagonal import diagonal_uniqueness
 from tests.cases.layer_models import CASES, CLASSES, READ_ONLY, case, drawn, labels, slow_gradients
+from tests.cases.tiers import thinned
 
 EXACT = 1e-10
 WHOLE = (
@@ -47,12 +48,10 @@ def error(found: torch.Tensor, truth: torch.Tensor) -> float:
 
 
 # What is long has its layers in shorter cases: a BERT in ``test_bert.py``, a resnet18 with batch norm below.
-LONG = ("bert", "resnet18", "vgg16")
+LONG = {"bert", "resnet18", "resnet18_group", "swin_t", "vgg16"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in (*CASES, *READ_ONLY)]
-)
+@pytest.mark.parametrize("name", thinned((*CASES, *READ_ONLY), {*CASES, *READ_ONLY} - LONG))
 def test_gram_norms_and_gradients_are_those_of_one_backward_pass_a_point(name: str) -> None:
     model, x, y = case(name)
     truth, before = slow_gradients(model, x, y), x.clone()
@@ -64,6 +63,7 @@ def test_gram_norms_and_gradients_are_those_of_one_backward_pass_a_point(name: s
     assert torch.equal(x, before)
 
 
+@pytest.mark.long
 def test_gram_is_that_of_vmap_of_grad() -> None:
     model, x, y = case("resnet18")
     twin = copy.deepcopy(model).double()
@@ -89,10 +89,13 @@ CUTS: list[dict[str, Any]] = [
     ("name", "cut"),
     [
         pytest.param(name, cut, marks=() if number % 2 == place % 2 else pytest.mark.long)
-        for place, name in enumerate(("conv2d_ghost", "conv2d_groups", "embedding", "shared", "encoder", "cnn"))
+        for place, name in enumerate(("conv2d_ghost", "conv2d_groups", "embedding", "shared", "tied", "cnn"))
         for number, cut in enumerate(CUTS)
     ]
-    + [(name, {"memory": 1}) for name in ("linear", "conv2d_ghost", "embedding")],
+    + [pytest.param("encoder", cut, marks=pytest.mark.long) for cut in CUTS]
+    + thinned(
+        [(name, {"memory": 1}) for name in ("linear", "conv2d_ghost", "embedding")], [("conv2d_ghost", {"memory": 1})]
+    ),
     ids=str,
 )
 def test_chunks_and_memory_change_nothing(name: str, cut: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,16 +129,23 @@ def test_less_memory_means_more_passes_and_less_held(monkeypatch: pytest.MonkeyP
 
 
 def test_the_order_of_the_points_changes_nothing() -> None:
-    model, x, y = case("resnet18")
-    order = torch.tensor([3, 0, 4, 2, 1])
+    model, x, y = case("batch_norm")
+    order = torch.tensor([3, 0, 5, 4, 2, 1])
     K, again = gram.gram(model, x, y), gram.gram(model, x[order], y[order])
     assert error(again, K[order][:, order]) < EXACT
+
+
+# Others that are read by hooks would be right through the whole model too, and slower.
+READ = ("linear", "two_axes", "conv2d_ghost", "embedding", "layer_norm", "batch_norm", "shared", "cnn", "mlp")
 
 
 @pytest.mark.parametrize(
     ("name", "whole"),
     [
-        *((name, []) for name in CASES if name not in WHOLE),
+        *thinned(
+            ((name, []) for name in CASES if name not in WHOLE),
+            [(name, []) for name in READ],
+        ),
         ("two_names", ["scale"]),
         ("tied", ["words.weight"]),
         ("in_place", ["token"]),
@@ -180,8 +190,8 @@ def test_only_parameters_with_requires_grad_count() -> None:
 
 
 def test_the_model_is_left_as_it_was() -> None:
-    model, x, y = case("resnet18")
-    model.get_parameter("0.weight").requires_grad_(False)
+    model, x, y = case("batch_norm")
+    model.get_parameter("0.0.weight").requires_grad_(False)
     model(x).sum().backward()
     before = copy.deepcopy(model)
     grads = [None if each.grad is None else each.grad.clone() for each in model.parameters()]
@@ -259,9 +269,11 @@ def test_images_are_read_as_in_training() -> None:
 
 @pytest.mark.parametrize(
     ("name", "relative"),
-    [("cnn", True), ("cnn", False), ("encoder", True), pytest.param("encoder", False, marks=pytest.mark.long),
-     ("embedding_ghost", True), pytest.param("embedding_ghost", False, marks=pytest.mark.long)],
-)  # fmt: skip
+    thinned(
+        ((name, relative) for name in ("cnn", "tied", "encoder", "embedding_ghost") for relative in (True, False)),
+        [("cnn", True), ("tied", True), ("embedding_ghost", False)],
+    ),
+)
 def test_diagonal_uniqueness_is_its_definition(name: str, relative: bool) -> None:
     model, x, y = case(name)
     squares = slow_gradients(model, x, y).square()
@@ -291,6 +303,7 @@ def test_zero_gradients_have_no_uniqueness() -> None:
     assert torch.equal(found, torch.zeros(8, dtype=torch.float64))
 
 
+@pytest.mark.long  # the catalogue's is in ``test_bert.py``
 def test_a_two_layer_bert_is_exact() -> None:
     transformers = pytest.importorskip("transformers", reason="transformers is not a dependency")
     config = transformers.BertConfig(

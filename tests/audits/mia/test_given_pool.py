@@ -26,7 +26,7 @@ def test_a_pool_is_cut_from_members_and_known_non_members() -> None:
     assert len(draw_given_pool(members, others, 100, 40, seed=1).filler) == 0
 
 
-@sizes(0.25)
+@sizes(0.12)
 def test_given_filler_and_pool_every_half_is_as_likely(size: float) -> None:
     """Members by chance: whoever knows pool, filler and test points knows nothing of which half was the model's."""
     halves, filled = Counter[tuple[bool, ...]](), Counter[int]()

@@ -22,6 +22,7 @@ from audits.training.loop import accuracy, logits
 from audits.training.recipe import Recipe
 from orchestrator.cli.main import main
 from orchestrator.engine.plan.components import completed
+from tests.cases.tiers import thinned
 
 SIZES: dict[str, object] = {"vocabulary": 15, "hidden": 8, "heads": 2, "intermediate": 10, "longest": 9}
 CLASSES = 3
@@ -217,7 +218,7 @@ def trained(reviews: Path, seed: int = 1, **recipe: object) -> tuple[nn.Module, 
     return model, known, others
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", thinned(("float32", "bfloat16"), ("float32",)))
 def test_it_learns_reviews_through_the_catalogue(reviews: Path, dtype: str) -> None:
     model, known, others = trained(reviews, dtype=dtype)
     assert accuracy(model, known) > 0.9
@@ -230,6 +231,7 @@ def test_training_is_repeatable(reviews: Path) -> None:
     assert not same_state(trained(reviews, epochs=2)[0], trained(reviews, 2, epochs=2)[0])
 
 
+@pytest.mark.long
 def test_private_training_bounds_the_gradients_that_opacus_bounds(reviews: Path) -> None:
     recipe = {"optimizer": "sgd", "learning_rate": 0.5, "epochs": 2, "noise_multiplier": 0.1, "max_grad_norm": 0.1}
     one, _, _ = trained(reviews, **recipe)

@@ -23,6 +23,7 @@ from audits.queries.hop_skip_jump import (
 from audits.queries.hop_skip_jump_draws import Draws
 from audits.queries.start_points import starts_from_pool
 from audits.seeds import derive_seed
+from tests.cases.tiers import thinned
 
 CLASSES = 4
 SEED = 5
@@ -151,8 +152,10 @@ def slow(world: Linear, k: int, star: int, starts: torch.Tensor, schedule: Sched
     return float((z - x).norm()) if inside else -float((z - x).norm())
 
 
-@pytest.mark.parametrize("orthogonal", [False, True], ids=["independent", "orthogonal"])
-@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
+@pytest.mark.parametrize(
+    ("box", "orthogonal"),
+    thinned([(False, False), (False, True), (True, False), (True, True)], [(False, False), (True, True)]),
+)
 def test_the_batched_form_is_the_slow_form(box, orthogonal, monkeypatch) -> None:
     world = Linear(30, points=5, box=box)
     monkeypatch.setattr(hop_skip_jump, "NUMBERS_AT_ONCE", 35 * 30)  # several parts a round, the last one smaller
@@ -164,10 +167,12 @@ def test_the_batched_form_is_the_slow_form(box, orthogonal, monkeypatch) -> None
     assert [value > 0 for value in expected] == [True, True, False, False, False]
 
 
-@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
-@pytest.mark.parametrize("dimensions", [20, 50, 200, pytest.param(784, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("dimensions", "box"),
+    thinned(((size, box) for size in (20, 50, 200, 784) for box in (False, True)), [(20, False), (200, True)]),
+)
 def test_the_distance_to_the_boundary_of_a_linear_model_is_found(dimensions, box) -> None:
-    count = 60 if dimensions < 200 else 20
+    count = 40 if dimensions < 200 else 20
     world = Linear(dimensions, points=count, box=box)
     ratio = world.found(ABSOLUTE).distance / torch.tensor([world.distance(k, int(world.y[k])) for k in range(count)])
     assert ABSOLUTE.queries <= 4000
@@ -211,7 +216,7 @@ def test_without_a_start_on_the_other_side_the_distance_is_nan() -> None:
     [
         (RANK, 316),
         (Schedule(rounds=1, restarts=1), 151),
-        (PLAIN, 3734),
+        pytest.param(PLAIN, 3734, marks=pytest.mark.long),
         (ABSOLUTE, 3899),
         (Schedule(rounds=0, restarts=2, halvings=5, starts=3), 14),
         (Schedule(rounds=1, restarts=2, directions=7, halvings=9, tries=3, starts=4, further=1), 5 + 2 * 28 + 21),
@@ -229,21 +234,23 @@ def test_every_point_is_asked_as_often_as_the_schedule_says(schedule, queries) -
     assert world.asked == 3 * schedule.queries == 3 * queries
 
 
-def test_directions_are_asked_in_parts() -> None:
-    world = Linear(20, points=40)
+def test_directions_are_asked_in_parts(monkeypatch) -> None:
+    assert 40 * 20 * ABSOLUTE.directions_of(13) > hop_skip_jump.NUMBERS_AT_ONCE
+    monkeypatch.setattr(hop_skip_jump, "NUMBERS_AT_ONCE", hop_skip_jump.NUMBERS_AT_ONCE // 8)
+    world = Linear(20, points=5)
     world.found(ABSOLUTE)
-    assert world.most * 20 <= hop_skip_jump.NUMBERS_AT_ONCE < 40 * 20 * ABSOLUTE.directions_of(13)
+    assert world.most * 20 <= hop_skip_jump.NUMBERS_AT_ONCE < 5 * 20 * ABSOLUTE.directions_of(13)
     assert Schedule(rounds=1, restarts=1, directions=7000).directions_of(3) == 10_000
 
 
-@pytest.mark.parametrize("box", [False, True], ids=["no box", "box"])
+@pytest.mark.parametrize("box", thinned((False, True), (True,)))
 def test_batch_mates_change_rounding_only(box, monkeypatch) -> None:
-    world = Linear(30, points=120, box=box)
+    world = Linear(30, points=60, box=box)
     schedule = Schedule(rounds=3, restarts=2, directions=40)
     whole = world.found(schedule)
-    mixed = torch.randperm(120, generator=torch.Generator().manual_seed(0)).tolist()
+    mixed = torch.randperm(60, generator=torch.Generator().manual_seed(0)).tolist()
     monkeypatch.setattr(hop_skip_jump, "NUMBERS_AT_ONCE", 300 * 30)
-    for rows in (mixed, mixed[:17], mixed[17:60]):
+    for rows in (mixed, mixed[:17], mixed[17:40]):
         part = world.found(schedule, rows)
         equal = (part.point - whole.point[rows]).abs().amax(1) <= 1e-6
         assert equal.double().mean() >= 0.99
@@ -265,7 +272,9 @@ class Turned:
         return ((points - self.middle) @ self.weight.T).argmax(1)
 
 
-@pytest.mark.parametrize(("box", "noise"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize(
+    ("box", "noise"), thinned([(False, False), (True, False), (True, True)], [(False, False), (True, True)])
+)
 def test_models_that_share_their_draws_get_what_each_gets_alone(box, noise, monkeypatch) -> None:
     world = Linear(30, points=40, box=box)
     models = [Turned(world, seed) for seed in range(4)]
@@ -336,7 +345,7 @@ def test_right_angles_bring_the_estimate_of_a_normal_nearer() -> None:
     dimensions, points = 60, 400
     normal = torch.randn(points, dimensions, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     normal /= normal.norm(dim=1, keepdim=True)
-    for count in (40, 60, 150):
+    for count in (40, 150):
         blocks = [min(dimensions, count - first) for first in range(0, count, dimensions)]
         for orthogonal, alike in ((False, count), (True, sum(size**2 for size in blocks))):
             overlap = 2 / math.pi / dimensions
@@ -359,16 +368,16 @@ def test_draws_follow_the_id_and_the_seed() -> None:
 
 
 def test_noise_makes_up_for_missing_starts() -> None:
-    world = Linear(40, points=20, box=True)
+    world = Linear(40, points=10, box=True)
     found = distances(world.labels, world.x, world.y, world.ids, None, ABSOLUTE, SEED, world.range)
     assert not found.failed.any()
     assert ((found.point >= 0) & (found.point <= 1)).all()
-    true = torch.tensor([world.distance(k, int(world.y[k])) for k in range(20)])
+    true = torch.tensor([world.distance(k, int(world.y[k])) for k in range(10)])
     assert (found.distance / true).min() >= 1 - 1e-9 and (found.distance / true).median() < 1.3
 
 
 def test_more_questions_bring_the_boundary_nearer() -> None:
-    world = Linear(60, points=30, dtype=torch.float32)
+    world = Linear(60, points=12, dtype=torch.float32)
     means = [
         float(world.found(schedule).distance.mean())
         for schedule in (Schedule(0, 1), Schedule(1, 1), RANK, Schedule(6, 1), PLAIN)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -43,6 +43,7 @@ class Spy:
         return torch.zeros(len(points), dtype=torch.int64)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True), st.integers(1, 5))))
 def test_a_counter_adds_up_the_queries_of_each_point(calls: list[tuple[list[int], int]]) -> None:
     counter, wanted = Counter(), dict.fromkeys(range(6), 0)

@@ -102,7 +102,7 @@ def test_only_settings_that_differ_are_a_choice_and_attacks_are_judged_apart() -
     assert [(each.attack, each.setting) for each in best_settings([*same, *one, *two], draws=50)] == [("apollo", "a")]
 
 
-@sizes(0.3)
+@sizes(0.2)
 def test_under_the_null_p_is_uniform_or_larger_and_the_best_settings_own_p_is_not(size: float) -> None:
     """Fourteen settings of correlated scores, those of the last four about other points, and nothing to see."""
     rng = np.random.default_rng(0)

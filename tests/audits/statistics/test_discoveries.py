@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
@@ -14,6 +14,7 @@ from audits.statistics.discoveries import q_values
 values = st.lists(st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.2, 0.5, 1.0]), min_size=1, max_size=30)
 
 
+@settings(max_examples=40)
 @given(values, st.sampled_from(["positive", "any"]))
 def test_q_values_are_the_textbook_step_up(p, dependence):
     expected = false_discovery_control(p, method="bh" if dependence == "positive" else "by")

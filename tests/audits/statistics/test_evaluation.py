@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
 from sklearn.metrics import roc_auc_score, roc_curve
@@ -20,6 +20,7 @@ tied = st.integers(2, 40).flatmap(
 )
 
 
+@settings(max_examples=40)
 @given(tied)
 def test_auc_counts_pairs_with_ties_as_one_half(case):
     scores, member = np.array(case[0]), np.array(case[1])
@@ -28,6 +29,7 @@ def test_auc_counts_pairs_with_ties_as_one_half(case):
     assert roc.auc(scores, member) == pytest.approx(roc_auc_score(member, scores), abs=1e-12)
 
 
+@settings(max_examples=40)
 @given(tied)
 def test_roc_has_one_vertex_per_distinct_score_and_auc_as_its_area(case):
     scores, member = np.array(case[0]), np.array(case[1])
@@ -39,6 +41,7 @@ def test_roc_has_one_vertex_per_distinct_score_and_auc_as_its_area(case):
     assert np.trapezoid(curve.tpr, curve.fpr) == pytest.approx(roc.auc(scores, member), abs=1e-12)
 
 
+@settings(max_examples=50)
 @given(tied, st.sampled_from([0.03, 0.1, 0.25, 0.5, 0.77]))
 def test_tpr_at_fpr_is_the_best_randomised_test_at_that_level(case, fpr):
     scores, member = np.array(case[0]), np.array(case[1])
@@ -102,6 +105,7 @@ def test_scores_that_mean_nothing_are_refused(scores, member, message):
         roc.auc(scores, member)
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.9, 0.95]))
 def test_clopper_pearson_is_the_exact_binomial_interval(counts, level):
     exact = binomtest(*counts).proportion_ci(level, method="exact")
@@ -138,10 +142,11 @@ def test_rate_interval_widens_with_differences_between_targets_and_survives_zero
     assert intervals.clustered_rate(np.zeros(8), size) == intervals.clopper_pearson(0, 400)
 
 
+@pytest.mark.long
 def test_default_intervals_cover_and_the_percentile_bootstrap_does_not():
-    area = auc_coverage(targets=5, mean=0.6, spread=0.03, shift=0.0, repeats=200, draws=200, seed=1)
+    area = auc_coverage(targets=5, mean=0.6, spread=0.03, shift=0.0, repeats=200, draws=100, seed=1)
     assert area["t"] >= 0.92 and area["bootstrap"] <= 0.90
-    rate = rate_coverage(targets=5, rate=0.05, spread=0.03, repeats=500, draws=200, seed=1)
+    rate = rate_coverage(targets=5, rate=0.05, spread=0.03, repeats=300, draws=100, seed=1)
     assert rate["clustered_rate"] >= 0.95 > rate["t"] > rate["bootstrap"]
 
 

@@ -10,12 +10,13 @@ from audits.statistics.null import permutation_p
 from audits.statistics.power import detectable_auc, detectable_shift
 from audits.statistics.roc import auc
 from tests.cases.simulations import fewer, sizes
+from tests.cases.tiers import thinned
 
 LEVEL = 0.95
 
 
 @sizes(1 / 3)
-@pytest.mark.parametrize(("units", "members"), [(4, 30), (8, 15)])
+@pytest.mark.parametrize(("units", "members"), thinned([(4, 30), (8, 15)], [(4, 30)]))
 def test_an_auc_called_detectable_is_found_four_times_in_five(units: int, members: int, size: float) -> None:
     at = detectable_auc(members, members, units, error=0.0, level=LEVEL)
     shift = np.sqrt(2.0) * ndtri(at)  # of normal scores with this AUC
@@ -34,7 +35,7 @@ def test_an_auc_called_detectable_is_found_four_times_in_five(units: int, member
 def test_permutations_of_points_spread_the_mean_auc_as_the_formula_says() -> None:
     rng = np.random.default_rng(1)
     member = np.repeat([True, False], 20)
-    drawn = [np.mean([auc(rng.normal(size=40), member) for _ in range(3)]) for _ in range(4000)]
+    drawn = [np.mean([auc(rng.normal(size=40), member) for _ in range(3)]) for _ in range(2000)]
     at = detectable_auc(20, 20, 3, error=0.0, level=LEVEL, power=0.5)
     assert (at - 0.5) / ndtri(0.975) == pytest.approx(np.std(drawn), rel=0.05)
 

@@ -188,6 +188,7 @@ def test_what_does_not_fit_is_refused(said, member, attacked, message):
         measure(lambda rows: said, 3, member, 0.05, attacked, draws=2)
 
 
+@pytest.mark.long
 def test_crossed_intervals_cover_and_intervals_over_targets_alone_do_not():
     held, width = interval_coverage((20, 40, 40, 0.0, 0.7), beta=0.05, repeats=80, draws=100, seed=1)
     assert (held["crossed"] >= 0.95).all()

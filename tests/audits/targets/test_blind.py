@@ -18,7 +18,7 @@ def points(rng: np.random.Generator, shift: float = 0.0) -> tuple[np.ndarray, np
     return x.astype(np.float32), labels, member
 
 
-@sizes(0.25)
+@sizes(0.15)
 def test_members_by_chance_are_not_told_apart(size: float) -> None:
     rng = np.random.default_rng(0)
     found = np.array([blind_auc(*points(rng), seed=run) for run in range(fewer(60, size))])

@@ -22,6 +22,7 @@ from audits.targets.answering import Answering
 from audits.targets.forms import form_by_name, form_of
 from audits.targets.programs import RUNS, answers_of, onnx, tensor_of, torchscript
 from audits.targets.trying import points_to_try
+from tests.cases.tiers import thinned
 
 helper = pytest.importorskip("onnx.helper")
 pytest.importorskip("onnxruntime")
@@ -50,7 +51,7 @@ def graph(batch: int | str = "N", outputs: int = 1, outside: str = "") -> Any:
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-@pytest.mark.parametrize("batch", ["N", 1, 4])
+@pytest.mark.parametrize("batch", thinned(("N", 1, 4), ("N", 4)))
 def test_a_graph_answers_as_its_module_does(batch: int | str) -> None:
     asked: list[int] = []
     run = onnx(graph(batch).SerializeToString(), "m.onnx")
@@ -76,7 +77,7 @@ NO_GRAPHS: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", NO_GRAPHS)
+@pytest.mark.parametrize("what", thinned(NO_GRAPHS, ("weights in a file above", "two outputs", "no graph", "texts")))
 def test_what_is_no_graph_of_one_file_and_one_output_is_refused(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,10 +159,7 @@ TYPES = [(taken, given) for taken in ("FLOAT", "DOUBLE", "FLOAT16", "INT64", "IN
 
 @pytest.mark.parametrize(
     ("taken", "given"),
-    [
-        pytest.param(*pair, marks=() if "FLOAT" in pair or pair[0] == pair[1] else pytest.mark.long, id="-".join(pair))
-        for pair in TYPES
-    ],
+    thinned(TYPES, [("FLOAT", "FLOAT16"), ("FLOAT", "INT64"), ("DOUBLE", "DOUBLE"), ("INT64", "FLOAT")]),
 )
 def test_a_graph_is_given_its_inputs_in_the_type_that_it_declares(taken: str, given: str) -> None:
     data = typed(getattr(TensorProto, taken), getattr(TensorProto, given))

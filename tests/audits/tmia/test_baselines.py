@@ -143,6 +143,7 @@ def test_gmia_reads_the_three_largest_whatever_their_classes() -> None:
     np.testing.assert_allclose(attack.judge(rows, fourth, seed=0).score, found.score, rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # scikit-learn's, which would go on after 50 epochs
 def test_the_network_is_about_as_good_as_that_of_scikit_learn() -> None:
     from sklearn.neural_network import MLPClassifier

@@ -246,6 +246,7 @@ def test_failed_points_count_as_asked_and_are_never_called() -> None:
         assert row["true_positives"] == slow["true_positives"] and row["auc"] == pytest.approx(slow["auc"])
 
 
+@pytest.mark.long
 @sizes(0.2)
 def test_under_the_null_hypothesis_the_rates_are_the_promised_ones(size: float) -> None:
     made = synthetic_answers(6, targets=10, null=10, lift=0.0)

@@ -14,6 +14,7 @@ from audits.tmia.anomalies import k_means, k_means_streamed
 from audits.tmia.selectors import SELECTORS, Case, Scores, chosen
 from audits.tmia.selectors.neighbours import Neighbours
 from audits.tmia.selectors.reference_loss import ReferenceLoss
+from tests.cases.tiers import thinned
 
 CANDIDATES, REFERENCE, MODELS = 30, 120, 8
 SETTINGS: dict[str, dict[str, float]] = {"neighbours": {"delta": 0.3}}
@@ -82,9 +83,18 @@ def test_reference_loss_is_the_mean_over_models_that_never_saw_the_point() -> No
     assert ReferenceLoss().select(dataclasses.replace(case, reference_outside=None)).reference is None
 
 
-@pytest.mark.parametrize("delta", [0.005, 0.02, 0.3, 0.98])
-@pytest.mark.parametrize("chunk", [7, 1024])
-@pytest.mark.parametrize("blocks", [None, [1, 3, 2]])
+@pytest.mark.parametrize(
+    ("blocks", "chunk", "delta"),
+    thinned(
+        (
+            (blocks, chunk, delta)
+            for blocks in (None, [1, 3, 2])
+            for chunk in (7, 1024)
+            for delta in (0.005, 0.02, 0.3, 0.98)
+        ),
+        [(None, 7, 0.02), (None, 1024, 0.98), ([1, 3, 2], 7, 0.3), ([1, 3, 2], 1024, 0.005)],
+    ),
+)
 def test_neighbours_are_counted_as_in_the_slow_loop(delta: float, chunk: int, blocks: list[int] | None) -> None:
     features = make_case().features.double()
     features[4] = 0.0

@@ -28,6 +28,7 @@ from benchmarks.pretended import pretended
 from tests.audits.test_contracts_models import CLASSES, SMALL
 from tests.audits.test_on_cuda import on, points_of
 from tests.audits.unlearning import cases
+from tests.cases.tiers import thinned
 
 GPU = "cuda"
 
@@ -137,7 +138,7 @@ def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded(monkeypa
         assert not file.recordable(standardised(small(1).to(GPU), (0.5,), (0.5,)), alone)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", thinned(MODELS, ("bert", "cnn", "mlp", "resnet18")))
 def test_what_is_recorded_waits_for_nothing(name: str) -> None:
     """On a pretended GPU: a real one refuses to record what waits, and is of no use afterwards."""
     with pretended() as counts:

@@ -22,6 +22,7 @@ from audits.training.private import check_private
 from audits.training.recipe import Recipe
 from audits.training.transfer import freeze
 from tests.cases.layer_models import FromTheMean
+from tests.cases.tiers import thinned
 
 POINTS, CLASSES = 11, 3
 FAST = Recipe(
@@ -138,8 +139,12 @@ def slow_bounded_sums(model: nn.Module, data: TensorSet, bound: float, smoothing
     return total
 
 
-@pytest.mark.parametrize("bound", [0.3, 1e9])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    thinned(
+        ((name, bound) for name in MODELS for bound in (0.3, 1e9)), [*((name, 0.3) for name in MODELS), ("mlp", 1e9)]
+    ),
+)
 def test_bounded_gradients_are_those_of_a_loop_over_points(name: str, bound: float) -> None:
     model, shape = built(name)
     model = model.double()
@@ -156,7 +161,7 @@ def test_bounded_gradients_are_those_of_a_loop_over_points(name: str, bound: flo
 
 
 def test_only_what_no_rule_covers_is_read_through_the_whole_model() -> None:
-    for name in MODELS:
+    for name in set(MODELS) - {"resnet18"}:
         model, shape = built(name)
         engine = FastEngine(model, points(name, shape), FAST, noise())
         assert set(engine.survey.whole) == ({"scale", "first.weight", "second.bias"} if name == "twice" else set())
@@ -182,7 +187,7 @@ CHANGES: list[tuple[float, dict[str, object]]] = [
 @pytest.mark.parametrize(
     ("name", "sigma", "change"),
     [
-        pytest.param(name, *change, marks=[pytest.mark.long] * (name == "resnet18" and change is CHANGES[1]))
+        pytest.param(name, *change, marks=[pytest.mark.long] * (name == "resnet18"))
         for name in KNOWN_TO_OPACUS
         for change in CHANGES
     ],

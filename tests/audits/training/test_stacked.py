@@ -81,7 +81,7 @@ def test_models_at_once_are_those_of_fit(recipe: str) -> None:
     same(found, wanted)
 
 
-@pytest.mark.parametrize("kind", [pytest.param("cnn", marks=pytest.mark.long), "resnet18"])
+@pytest.mark.parametrize("kind", ["cnn", pytest.param("resnet18", marks=pytest.mark.long)])
 def test_convolutions_at_once_are_those_of_fit(kind: str) -> None:
     recipe = replace(PLAIN, epochs=1)
     models, data = networks(kind, 2), sets(count=2)
@@ -89,16 +89,17 @@ def test_convolutions_at_once_are_those_of_fit(kind: str) -> None:
     same(fit_stacked(models, data, recipe, seeds=[0, 1]), wanted)
 
 
+@pytest.mark.long
 def test_sixteen_models_take_a_step_on_a_gpu_with_few_launches_and_no_wait(counts: Counts) -> None:
     found = []
     for size in (8, 4):
         models = [model.cuda() for model in networks(count=16)]
-        data = [TensorSet(own.x.cuda(), own.y.cuda()) for own in sets(points=32, count=16)]
+        data = [TensorSet(own.x.cuda(), own.y.cuda()) for own in sets(points=16, count=16)]
         counts.clear()
         fit_stacked(models, data, replace(PLAIN, epochs=1, batch_size=size), seeds=list(range(16)))
         found.append((counts.launches.total(), counts.syncs.total(), counts.copies.total()))
     launches, syncs, copies = (more - less for less, more in zip(*found, strict=True))
-    steps = 32 // 4 - 32 // 8
+    steps = 16 // 4 - 16 // 8
     assert syncs == 0 and copies <= steps  # the draws of the augmentation
     assert 0 < launches / steps / 16 <= 4
 
@@ -133,8 +134,9 @@ def test_the_model_that_diverges_is_named() -> None:
 def test_where_memory_does_not_suffice_for_all_models_each_half_is_trained_in_its_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    recipe = replace(PLAIN, epochs=1)
     wanted = [
-        fit(model, own, PLAIN, seed=seed) for seed, (model, own) in enumerate(zip(networks(), sets(), strict=True))
+        fit(model, own, recipe, seed=seed) for seed, (model, own) in enumerate(zip(networks(), sets(), strict=True))
     ]
     taken: list[int] = []
 
@@ -146,7 +148,7 @@ def test_where_memory_does_not_suffice_for_all_models_each_half_is_trained_in_it
     monkeypatch.setattr(stacked, "fit_at_once", seen)
     with pretended(most=200_000):
         models = [model.cuda() for model in networks()]
-        found = fit_stacked(models, on_cuda(sets()), PLAIN, seeds=range(MODELS))
+        found = fit_stacked(models, on_cuda(sets()), recipe, seeds=range(MODELS))
         same([model.cpu() for model in found], wanted)
     assert taken == [4, 2, 2]
     with pretended(most=60_000), pytest.raises(torch.OutOfMemoryError):

@@ -25,6 +25,7 @@ from benchmarks.team_processes import by_team
 from tests.audits.unlearning.cases import FORGET, RETAIN, SETTINGS
 from tests.audits.unlearning.cases import points as table
 from tests.cases.lost import Lost, UntilStep
+from tests.cases.tiers import thinned
 
 POINTS, CLASSES, SHAPE = 21, 3, (1, 8, 8)
 SGD = Recipe(optimizer="sgd", learning_rate=0.05, epochs=3, batch_size=8)
@@ -42,6 +43,9 @@ RECIPES = {
     "clipped": replace(SGD, clip_norm=0.05, label_smoothing=0.1),
 }
 CASES = [("cnn", recipe) for recipe in RECIPES] + [("resnet18", "uneven shares"), ("mlp", "momentum")]
+SHORT = [("cnn", "uneven shares"), ("cnn", "augmented"), ("mlp", "momentum")]
+METHODS = ("finetune", "scrub", "salun", "sfr_on")
+"""Cases and methods that stand for the others."""
 LOST_AT = (1, 4, 9)
 """Steps behind which a training of nine is lost: its first, one in the midst of an epoch, its last."""
 
@@ -101,11 +105,11 @@ def noised(team: Team) -> dict[str, torch.Tensor]:
     return fit_noised(model, points(torch.float64), SGD, seed=3, marked=marked, scale=0.1, team=team).state_dict()
 
 
-def everything(team: Team) -> dict[Any, Any]:
-    """Return all that this module compares."""
+def everything(team: Team, long: bool) -> dict[Any, Any]:
+    """Return all that this module compares; ``long``: also by its long tests."""
     apart = replace(team, sync_batch_norm=False)
-    found: dict[Any, Any] = {case: trained(team, case[0], RECIPES[case[1]]) for case in CASES}
-    found |= {name: unlearned(team, name) for name in SETTINGS}
+    found: dict[Any, Any] = {case: trained(team, case[0], RECIPES[case[1]]) for case in (CASES if long else SHORT)}
+    found |= {name: unlearned(team, name) for name in (SETTINGS if long else METHODS)}
     found["float32"] = trained(team, "cnn", SGD, torch.float32)
     found["bfloat16"] = trained(team, "cnn", replace(SGD, dtype="bfloat16"), torch.float32)
     found["looked at"], found["noised"] = looked_at(team), noised(team)
@@ -121,8 +125,9 @@ def of_three(team: Team) -> dict[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[Any, Any]]:
-    return by_team(2, tmp_path_factory.mktemp("team") / "two", everything)
+def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[Any, Any]]:
+    long = "not long" not in request.config.getoption("markexpr")
+    return by_team(2, tmp_path_factory.mktemp("team") / "two", everything, long)
 
 
 def gap(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> float:
@@ -135,7 +140,9 @@ def kept(state: dict[str, torch.Tensor], first: bool) -> dict[str, torch.Tensor]
     return {name: value for name, value in state.items() if first or "running" not in name}
 
 
-@pytest.mark.parametrize("case", CASES, ids=", ".join)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.long] * (case not in SHORT)) for case in CASES], ids=", ".join
+)
 def test_two_workers_train_the_model_of_one_up_to_rounding(both: list[Any], case: tuple[str, str]) -> None:
     losses, state = trained(ALONE, case[0], RECIPES[case[1]])
     assert both[0][case][0] == pytest.approx(losses, abs=1e-11)
@@ -153,7 +160,7 @@ def test_in_bfloat16_they_agree_to_its_rounding(both: list[Any]) -> None:
     assert both[0]["bfloat16"][0] == pytest.approx(losses, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", thinned(SETTINGS, METHODS))
 def test_two_workers_unlearn_as_one_does_up_to_rounding(both: list[Any], name: str) -> None:
     assert gap(both[0][name], unlearned(ALONE, name)) < 1e-10
 
@@ -179,7 +186,7 @@ def test_every_method_is_among_them() -> None:
 
 
 def test_all_workers_have_the_same_model(both: list[Any]) -> None:
-    for case in (*CASES, "float32", "synced", "own statistics"):
+    for case in (*SHORT, "float32", "synced", "own statistics"):
         assert both[0][case][0] == both[1][case][0]
         assert gap(*(kept(each[case][1], first=False) for each in both)) == 0
 
@@ -197,6 +204,7 @@ def test_a_lost_training_goes_on_from_what_the_first_worker_kept_to_equal_bits(b
             assert after == (LOST_AT[-1] - step if each is both[0] else 0)
 
 
+@pytest.mark.long
 def test_three_workers_train_it_too_and_go_on_to_equal_bits(tmp_path: Any) -> None:
     found = by_team(3, tmp_path / "three", of_three)
     losses, state = trained(ALONE, "cnn", SGD)

@@ -67,7 +67,7 @@ def state(model: nn.Module) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize(
     ("name", "n_frozen", "optimizer"),
     [
-        *((*case, "sgd") for case in FROZEN),
+        *(pytest.param(*case, "sgd", marks=[pytest.mark.long] * (case[0] == "inception_v3")) for case in FROZEN),
         *(pytest.param(*case, "adamw", marks=() if case[0] == "mlp" else pytest.mark.long) for case in FROZEN),
     ],
 )

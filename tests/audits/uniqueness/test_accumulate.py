@@ -22,6 +22,7 @@ from audits.uniqueness.scores import MODES, point_scores
 from tests.audits.uniqueness.two_parameters import POINTS, RECIPE, line, trained_by_hand, two_parameters
 from tests.cases.brute_force_uniqueness import Floats, with_ridge
 from tests.cases.layer_models import case
+from tests.cases.tiers import thinned
 
 SEED = 4
 
@@ -107,7 +108,7 @@ def test_other_points_than_those_trained_on_can_be_watched() -> None:
     np.testing.assert_allclose(trace.gnq["ridge"][-1], gradient_uniqueness(model, others), rtol=1e-9)
 
 
-@pytest.mark.parametrize("in_batch", [False, True])
+@pytest.mark.parametrize("in_batch", thinned((False, True), (True,)))
 def test_watching_changes_no_bit_of_the_model(in_batch: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.randint(256, (21, 1, 4, 4), generator=generator, dtype=torch.uint8)

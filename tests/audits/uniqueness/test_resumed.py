@@ -20,7 +20,7 @@ from audits.uniqueness.watching import train_watched
 from tests.cases.lost import lost_and_resumed, steps_of
 
 POINTS, CLASSES = 20, 3
-RECIPE = Recipe(optimizer="adam", learning_rate=0.01, epochs=3, batch_size=8)
+RECIPE = Recipe(optimizer="adam", learning_rate=0.01, epochs=2, batch_size=8)
 
 
 def points() -> TensorSet:

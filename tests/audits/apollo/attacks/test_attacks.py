@@ -15,7 +15,9 @@ from audits.apollo.evidence.parts import SHOWN
 from audits.errors import BadInput
 from audits.signals.confidence import scaled
 from audits.statistics.conformal import decided, p_values
+from tests.audits.apollo.attacks.rules import BY_ANOTHER_RULE
 from tests.cases.synthetic_evidence import evidence_for, make_evidence
+from tests.cases.tiers import thinned
 
 LABELS = [name for name in ATTACKS if ATTACKS[name].access == "labels"]
 BEYOND = [name for name in ATTACKS if ATTACKS[name].access != "labels"]
@@ -92,7 +94,7 @@ def test_a_finding_scores_every_candidate_and_says_what_it_cost(name: str) -> No
     np.testing.assert_array_equal(finding.queries, wanted)
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", thinned(ATTACKS, BY_ANOTHER_RULE))
 def test_a_shadow_that_kept_a_candidate_speaks_for_neither_side(name: str) -> None:
     finding = ATTACKS[name]().judge(evidence_for(name, 3, models=8, kept=True))
     scrambled = evidence_for(name, 3, models=8, kept=True)

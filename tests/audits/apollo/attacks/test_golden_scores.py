@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,7 @@ def thawed(fields: dict[str, Any]) -> dict[str, np.ndarray]:
     }
 
 
+@cache
 def found(name: str) -> dict[str, list[float]]:
     finding = ATTACKS[name]().judge(frozen_evidence())
     return {
@@ -127,6 +129,7 @@ def found(name: str) -> dict[str, list[float]]:
     }
 
 
+@cache
 def pinned() -> dict[str, dict[str, list[float]]]:
     return json.loads((GOLDEN / "scores.json").read_text())
 

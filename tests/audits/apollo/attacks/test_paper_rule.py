@@ -66,6 +66,7 @@ def test_the_two_rules_point_opposite_ways_where_points_are_still_remembered() -
     assert under > 0.6 and over < 0.4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", [0, 1])
 def test_the_best_threshold_is_optimistic_when_membership_means_nothing(way: int) -> None:
     rng = np.random.default_rng(1)

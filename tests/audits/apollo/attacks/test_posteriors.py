@@ -18,6 +18,7 @@ from audits.signals.likelihood_ratio import SMALLEST_VARIANCE, log_likelihood_ra
 from audits.signals.rmia import dominance
 from tests.audits.apollo.attacks.posteriors import TOLERANCE, K, seen_by
 from tests.cases.synthetic_evidence import make_evidence
+from tests.cases.tiers import thinned
 
 Judge = Callable[[float, int, list[int]], float]
 
@@ -79,8 +80,13 @@ def ratio(values: tuple[np.ndarray, np.ndarray], sides: tuple[np.ndarray, np.nda
 # ------------------------------------------------------------------------------------------------ LiRA and U-LiRA
 
 
-@pytest.mark.parametrize("kept", [False, True])
-@pytest.mark.parametrize(("name", "pooled"), [("u_lira", True), ("u_lira_per_point", False)])
+@pytest.mark.parametrize(
+    ("name", "pooled", "kept"),
+    thinned(
+        ((*rule, kept) for rule in (("u_lira", True), ("u_lira_per_point", False)) for kept in (False, True)),
+        [("u_lira", True, True), ("u_lira_per_point", False, False)],
+    ),
+)
 def test_u_lira_is_the_ratio_of_normal_densities_over_unlearned_shadows(name: str, pooled: bool, kept: bool) -> None:
     evidence = make_evidence(0, K, models=8, kept=kept, kinds=ATTACKS[name].reads)[0]
     seen = evidence.posterior()

@@ -78,6 +78,7 @@ def test_log_odds_equal_a_fit_by_hand():
     np.testing.assert_allclose(groups_of(walks), by_hand(walks), atol=1e-9)
 
 
+@pytest.mark.long
 def test_the_three_groups_are_told_apart():
     shares = []
     for seed in range(2):
@@ -86,6 +87,7 @@ def test_the_three_groups_are_told_apart():
     assert np.mean(shares) > 1 / 3 + 5 * np.sqrt(2 / 9 / (2 * POINTS))
 
 
+@pytest.mark.long
 def test_without_an_effect_of_membership_nothing_is_told_apart():
     shares = []
     for seed in range(4):
@@ -96,11 +98,12 @@ def test_without_an_effect_of_membership_nothing_is_told_apart():
 
 def test_a_point_is_judged_by_its_own_answers_and_pseudo_targets_alone():
     walks, other = made(0, TRUTH), np.random.default_rng(1).random((2, POINTS, 1 + 2 * STEPS)) < 0.5
+    whole = groups_of(walks)
     changed = walks.target.copy()
     changed[:, 1:] = other[:, 1:]
     again = groups_of(Walks(**{**walks.arrays(), "target": changed}))
-    np.testing.assert_array_equal(again[0], groups_of(walks)[0])
-    assert not np.array_equal(again[1:], groups_of(walks)[1:])
+    np.testing.assert_array_equal(again[0], whole[0])
+    assert not np.array_equal(again[1:], whole[1:])
     assert list(inspect.signature(groups_of).parameters) == ["walks"], "the truth has no way in"
 
 

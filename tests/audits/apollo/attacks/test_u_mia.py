@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from scipy.stats import rankdata
 
 from audits.apollo.attacks import ATTACKS
@@ -63,6 +64,7 @@ def test_the_oracle_is_an_svc_on_the_truth_about_the_other_candidates() -> None:
     np.testing.assert_array_equal(finding.null, finding.score[~truth])
 
 
+@pytest.mark.long
 @sizes(0.3)
 def test_a_useless_oracle_is_at_chance(size: float) -> None:
     """Wide posteriors of few points: pooled distances of a useless fit give an AUC of .47."""

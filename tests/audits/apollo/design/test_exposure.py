@@ -84,7 +84,7 @@ def test_candidates_are_the_top_of_all_models_and_no_target_trains_on_the_unseen
         assert [int((entry.group == code).sum()) for code in range(3)] == [4, 5, 3]
 
 
-@sizes(0.25)
+@sizes(0.1)
 def test_groups_are_dealt_without_regard_to_exposure(size: float) -> None:
     gaps = []
     for seed in range(fewer(100, size)):

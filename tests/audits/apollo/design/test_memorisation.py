@@ -102,7 +102,7 @@ def test_candidates_are_the_top_of_the_ranked_pool_the_same_number_per_target() 
         assert [int((entry.group == code).sum()) for code in range(3)] == [4, 5, 3]
 
 
-@sizes(0.25)
+@sizes(0.1)
 def test_groups_are_dealt_without_regard_to_the_score(size: float) -> None:
     ranks = []
     for seed in range(fewer(200, size)):

@@ -56,7 +56,7 @@ def splits(draw: st.DrawFn) -> Split:
 
 
 @given(splits(), st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_every_design_is_disjoint_balanced_and_of_the_right_sizes(split: Split, seed: int) -> None:
     partition = make_partition(split.points, split, seed)
     for member in partition.members:
@@ -141,8 +141,8 @@ def test_never_seen_candidates_of_all_targets_differ() -> None:
 
 def test_order_of_the_candidates_says_nothing_about_the_truth() -> None:
     split = replace(SPLIT, targets=1, targets_per_shadow_set=1, candidates_forget=8, candidates_unseen=8)
-    positions = [np.flatnonzero(design(split, seed).candidates[0].forgotten).mean() for seed in range(200)]
-    assert abs(np.mean(positions) - 7.5) < 0.3  # s.e. .08; unshuffled lists would give 3.5 or 11.5
+    positions = [np.flatnonzero(design(split, seed).candidates[0].forgotten).mean() for seed in range(80)]
+    assert abs(np.mean(positions) - 7.5) < 0.5  # s.e. .13; unshuffled lists would give 3.5 or 11.5
 
 
 def test_shadows_of_a_group_share_their_half_but_not_the_draw() -> None:

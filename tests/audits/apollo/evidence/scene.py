@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +37,8 @@ WALK = 1 + 2 * 2 * STEPS
 BUDGET = 21
 DATA = make(points=200)
 CANDIDATES = 16
+ASKED = {"labels", "posteriors", "logits"}
+"""Of a case, what asks targets."""
 LABEL_KINDS = [name for name in KINDS if KINDS[name].part.access == "labels"]
 
 
@@ -53,6 +57,8 @@ class Scene:
     online: tuple[Group, Group]
     offline: tuple[Group, Group]
     targets: dict[int, nn.Module]
+    traces: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False)
+    """What each kind has drawn from the shadows; a changed scene begins anew."""
 
     def case(self, name: str, **changes: object) -> Case:
         """Return the case for one kind: what it reads, what comes before it, and no more than its access."""
@@ -70,8 +76,14 @@ class Scene:
             case = replace(case, labels=self.label_oracles())
         case = replace(case, **changes)
         if kind.traced and not case.trace:
-            case = replace(case, trace=kind().trace(case))
+            case = replace(case, trace=self.traced(name, case) if changes.keys() <= ASKED else kind().trace(case))
         return replace(case, earlier={earlier: self.gather(earlier, **changes) for earlier in kind.after})
+
+    def traced(self, name: str, case: Case) -> Mapping[str, Any]:
+        """Return what a kind draws from the shadows, drawn once."""
+        if name not in self.traces:
+            self.traces[name] = KINDS[name]().trace(case)
+        return self.traces[name]
 
     def gather(self, name: str, **changes: object) -> Part:
         """Return the part of one kind; labels, if any, come from fresh oracles."""

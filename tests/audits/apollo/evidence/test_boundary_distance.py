@@ -14,6 +14,7 @@ from audits.errors import BadInput
 from audits.queries.small_budgets import TIERS, SmallSchedule, schedule_within, signed_distances
 from tests.audits.apollo.evidence.small_networks import CLASSES
 from tests.cases.synthetic_evidence import auc
+from tests.cases.tiers import thinned
 
 
 class Linear:
@@ -62,7 +63,8 @@ class Linear:
 
 
 @pytest.mark.parametrize(
-    ("dimensions", "budget", "median", "tail"), [(40, 1000, 1.12, 1.25), (40, 4000, 1.05, 1.15), (196, 4000, 1.15, 1.3)]
+    ("dimensions", "budget", "median", "tail"),
+    thinned([(40, 1000, 1.12, 1.25), (40, 4000, 1.05, 1.15), (196, 4000, 1.15, 1.3)], [(40, 1000, 1.12, 1.25)]),
 )
 def test_a_walk_finds_the_distance_to_the_boundary_of_a_linear_model(dimensions, budget, median, tail) -> None:
     count = 60 if dimensions < 100 else 20

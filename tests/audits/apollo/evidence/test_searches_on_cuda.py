@@ -24,6 +24,7 @@ from audits.apollo.evidence.yoqo import crafted_chunk
 from benchmarks.pretended import Counts, pretended
 from tests.audits.apollo.evidence.test_search import SHAPE, problem, with_kept
 from tests.audits.test_on_cuda import scene_on
+from tests.cases.tiers import thinned
 
 RANGE = (0.0, 1.0)
 FORMS = [pytest.param(True, id="stacked"), pytest.param(False, id="one by one", marks=pytest.mark.long)]
@@ -54,9 +55,7 @@ def settings_of(steps: int) -> SearchSettings:
 
 
 @pytest.mark.parametrize("stacks", FORMS)
-@pytest.mark.parametrize(
-    ("offline", "kept"), [pytest.param(False, False, marks=pytest.mark.long), (True, True), (False, True)]
-)
+@pytest.mark.parametrize(("offline", "kept"), thinned([(False, False), (True, True), (False, True)], [(False, True)]))
 def test_a_search_finds_there_what_it_finds_on_the_cpu(
     offline: bool, kept: bool, stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +68,7 @@ def test_a_search_finds_there_what_it_finds_on_the_cpu(
         torch.testing.assert_close(getattr(found, name).cpu(), getattr(wanted, name), rtol=0, atol=1e-10)
 
 
+@pytest.mark.long  # in ``test_on_cuda.py`` its evidence is gathered there
 @pytest.mark.parametrize("stacks", FORMS)
 def test_yoqo_finds_there_what_it_finds_on_the_cpu(
     stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch
@@ -121,7 +121,10 @@ def test_no_step_waits_for_the_gpu_or_copies_to_it(
 @pytest.mark.parametrize("stacks", FORMS)
 @pytest.mark.parametrize(
     ("kind", "module", "number"),
-    [("plus", plus_file, "NEWTON_STEPS"), ("ladder", ladder_file, "NEWTON_STEPS"), ("oslo", oslo_file, "LEVELS")],
+    thinned(
+        [("plus", plus_file, "NEWTON_STEPS"), ("ladder", ladder_file, "NEWTON_STEPS"), ("oslo", oslo_file, "LEVELS")],
+        [("plus", plus_file, "NEWTON_STEPS")],
+    ),
 )
 def test_no_step_of_newton_or_of_oslo_waits(
     kind: str, module: ModuleType, number: str, stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch

@@ -68,6 +68,7 @@ def test_answers_come_back_as_they_were_given(tmp_path: Path) -> None:
     assert again.missing([*keys, b"0" * 16, b"1" * 16, b"0" * 16]) == [b"0" * 16, b"1" * 16]
 
 
+@pytest.mark.long
 def test_writers_that_are_killed_lose_the_batch_in_flight_and_disturb_nobody(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in "ab"]
     reader = opened(tmp_path)
