@@ -233,7 +233,14 @@ def test_what_cannot_be_tuned_has_no_price(words: list[str], said: str, capsys: 
     assert said in line
 
 
-@pytest.mark.parametrize(("which", "models"), [("none", 0), ("first", 3), ("targets", 3 * 3)])
+@pytest.mark.parametrize(
+    ("which", "models"),
+    [
+        pytest.param("none", 0, marks=pytest.mark.long),
+        pytest.param("first", 3, marks=pytest.mark.long),
+        ("targets", 3 * 3),
+    ],
+)
 def test_models_that_are_logged_are_counted(which: str, models: int, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["cost", "apollo-smoke", "--log-models", which, "--store", "store"]
     assert main([*words, "--json"]) == 0

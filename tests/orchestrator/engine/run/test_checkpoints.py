@@ -23,13 +23,13 @@ CASES = [
     ("apollo", "train", ""),
     ("apollo", "unlearn", ""),
     ("apollo", "own_start", ""),
-    ("apollo", "disclosure", ""),
-    ("apollo, exposed points", "expose", ""),
-    ("tmia", "train", ""),
+    pytest.param("apollo", "disclosure", "", marks=pytest.mark.long),
+    pytest.param("apollo, exposed points", "expose", "", marks=pytest.mark.long),
+    pytest.param("tmia", "train", "", marks=pytest.mark.long),
     ("gnq", "train", ""),
-    ("gnq", "defend", "noise"),
+    pytest.param("gnq", "defend", "noise", marks=pytest.mark.long),
     ("gnq", "defend", "dp"),
-    ("gnq, looks apart", "train", ""),
+    pytest.param("gnq, looks apart", "train", "", marks=pytest.mark.long),
     ("mia", "train", ""),
 ]
 

@@ -138,6 +138,7 @@ def test_logged_models_answer_as_those_of_the_store(
         assert not (data.tensors(np.arange(len(data)), "cpu").all()[0].numpy() == shown).all((1, 2, 3)).any()
 
 
+@pytest.mark.long
 def test_weights_are_logged_once_however_often_they_are_used(tmp_path: Path) -> None:
     plan = logging(smallest_mia(tmp_path), tmp_path, "first")
     first = begun(plan, tmp_path / "out", "mia-audit").audit().to_json()

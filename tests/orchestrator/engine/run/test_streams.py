@@ -6,12 +6,14 @@ import io
 import json
 import os
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from orchestrator.engine.run.streams import PLAIN, write_what_can_be_written
+from tests.cases.kept import empty_mlflow
 from tests.cases.undrawn import UNDRAWN
 
 SAID = "ε ≥ 0.49, AUC −.02 …"
@@ -52,6 +54,8 @@ def test_a_rule_that_a_user_asked_for_is_kept() -> None:
 def scored(folder: Path, redirections: str = "", **variables: str) -> subprocess.CompletedProcess[bytes]:
     """Judge a table of scores in ``folder``, with ``redirections`` of a shell."""
     rows = [f"{place % 2},{(place * 37 % 101) / 101}" for place in range(200)]
+    (folder / "out").mkdir()
+    shutil.copyfile(empty_mlflow(), folder / "out" / "mlflow.db")
     (folder / "scores.csv").write_text("member,score\n" + "\n".join(rows) + "\n", encoding="utf-8")
     words = "score scores.csv --member member --score score --out out"
     return subprocess.run(

@@ -32,7 +32,7 @@ APOLLO = kind_named("apollo")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
-    few = ("base", "beta=16", "steps=1")
+    few = ("base", "beta=16", "shadows=4")
     chosen = [entry for entry in settings(sweep=True) if entry["setting"] in few]
     assert len(chosen) == len(few)
     result = write_run(out, sweep=True, chosen=chosen, targets=2, points=100)

@@ -168,7 +168,7 @@ def test_one_attempt_is_one_request(server: str, bucket: str) -> None:
 BIG = {"weights.safetensors": pack_arrays({"w": np.arange(3_000_000, dtype="f4")})}  # 12 MB
 
 
-@pytest.mark.parametrize("broken", ["partNumber=2", "uploads"])
+@pytest.mark.parametrize("broken", ["partNumber=2", pytest.param("uploads", marks=pytest.mark.long)])
 def test_a_large_file_that_breaks_off_is_put_again_whole(server: str, bucket: str, broken: str) -> None:
     count = itertools.count()
 
