@@ -400,7 +400,7 @@ def test_halving_keeps_the_best_share_of_those_before(mode: str) -> None:
 
 
 def test_parts_of_targets_need_their_own_models_only() -> None:
-    plan = load_plan("apollo-smoke")
+    plan = load_plan("apollo-smoke", ["split.shadows=4", "audit.fpr=[0.5]"])
     kind, jobs = kind_named("apollo"), jobs_of(plan)
     parts = parts_of(kind, jobs)
     assert len(parts) == plan.split.targets
