@@ -61,7 +61,8 @@ def suite(folder: Path, workers: int, order: tuple[str, ...] = (), **files: str)
     (folder / "conftest.py").write_text(CONFTEST)
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
-    words = ("-p", "xdist", "-p", "pytest_timeout", "-p", "tests.cases.unended", "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
+    plugins = ("-p", "xdist", "-p", "pytest_timeout", "-p", "tests.cases.unended")
+    words = (*plugins, "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
     many = ("-n", str(workers), "--dist", "loadfile", *order) if workers else ()
     (folder / "none.ini").write_text("[pytest]\n")
     surroundings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}

@@ -302,8 +302,9 @@ def slow_text(node: object) -> str:
         return "[" + ",".join(slow_text(each) for each in node if not versions.is_docstring(each)) + "]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, []) and name != "type_ignores"}
-    return type(node).__name__ + "(" + ",".join(f"{name}={slow_text(value)}" for name, value in fields.items()) + ")"
+    there = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    fields = [f"{name}={slow_text(value)}" for name, value in there if name != "type_ignores"]
+    return f"{type(node).__name__}({','.join(fields)})"
 
 
 ODD = """
@@ -317,11 +318,11 @@ def f(a, /, *b: "int", c=1j, **d):
     except* (OSError, ValueError) as error:
         "alone"
     else:
-        with open(b"\xff") as g: from audits import errors
+        with open(b"\\xff") as g: from audits import errors
     finally:
         while (y := True): import audits.registry
         else: from audits.models import *
-    return lambda: (yield f"{a!r:>{c}}"), [z async for z in b if z], ..., -1.5, "é\ud800"
+    return lambda: (yield f"{a!r:>{c}}"), [z async for z in b if z], ..., -1.5, "é\\ud800"
 class C:
     class D:
         import audits.owners

@@ -343,6 +343,7 @@ def test_the_run_after_one_that_just_vanished_goes_on_with_its_parent_and_childr
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In short: ``test_only_the_same_run_goes_on_in_a_stopped_parent``."""
+
     def vanish() -> None:
         wait_for(lambda: finished_children(plan))
         raise KeyboardInterrupt
