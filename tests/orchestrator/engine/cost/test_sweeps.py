@@ -26,6 +26,7 @@ APOLLO = kind_named("apollo")
 BYTES = 1000
 ONE = ("split.targets=1", "audit.fpr=[0.5]")
 """Jobs of more targets take longer to lay out."""
+ONE_IN_WORDS = [word for change in ONE for word in ("--set", change)]
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +80,7 @@ def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[s
     store = Store("store")
     for job in jobs_of(plan, "train"):
         store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
-    one = [word for change in ONE for word in ("--set", change)]
-    assert main(["cost", "apollo-smoke", *one, "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
+    assert main(["cost", "apollo-smoke", *ONE_IN_WORDS, "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)
     assert (cost["sweep"], cost["settings"]) == ("apollo-ablation", len(plans))
     assert {stage["stage"]: stage["needed"] for stage in cost["stages"]} == {
@@ -94,7 +94,7 @@ def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[s
 def test_queries_are_counted_for_settings_that_ask_anew() -> None:
     plan = load_plan("apollo-smoke", ONE)
     alone = {entry.attack: entry for entry in estimate(APOLLO, plan).queries}
-    sweep = few_of("apollo-ablation", plan, ("base", "steps=1", "shadows=4"))
+    sweep = few_of("apollo-ablation", plan, ("base", "m=4", "T=1"))
     swept = {entry.attack: entry for entry in estimate(APOLLO, plan, sweep).queries}
     plans = [plan.changed(changes) for changes in sweep.settings(plan.resolved()).values()]
     shadows = {each.audit.search.shadows for each in plans}
@@ -166,12 +166,13 @@ def steps(plan: ApolloPlan, recipe: str) -> int:
 
 
 def test_a_sweep_is_priced_around_its_own_plan_unless_another_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", "--sweep", "apollo-toy2d", "--set", "split.targets=1", "--json"]) == 0
+    words = ["cost", "--sweep", "apollo-toy2d", *ONE_IN_WORDS]
+    assert main([*words, "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)
-    plan = load_plan("apollo-toy2d", ["split.targets=1"])
+    plan = load_plan("apollo-toy2d", ONE)
     assert cost["stages"][0]["needed"] == len(jobs_of(plan, "train"))
     assert cost["settings"] == len(plans_of("apollo-toy2d", plan))
-    assert main(["cost", "--sweep", "apollo-toy2d", "--set", "split.targets=1"]) == 0
+    assert main(words) == 0
     shown = capsys.readouterr().out
     assert "this sweep" in shown and f"settings: {cost['settings']};" in shown
 
@@ -186,8 +187,7 @@ def test_a_choice_costs_the_rehearsal_of_all_settings_and_the_audit_of_two(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     metric = "gradient_ascent.apollo.auc"
-    one = [word for change in ONE for word in ("--set", change)]
-    vary = ["--vary", "audit.search.steps=1,2,5", "--metric", metric, *one]
+    vary = ["--vary", "audit.search.steps=1,2,5", "--metric", metric, *ONE_IN_WORDS]
     plan = load_plan("apollo-smoke", ONE)
     plans = [plan.changed({"audit.search.steps": steps}) for steps in (1, 2, 5)]
     own = next(each for each in plans if each == plan)
@@ -250,7 +250,8 @@ def test_what_cannot_be_tuned_has_no_price(words: list[str], said: str, capsys: 
     ],
 )
 def test_models_that_are_logged_are_counted(which: str, models: int, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["cost", "apollo-smoke", "--set", "split.targets=2", "--log-models", which, "--store", "store"]
+    two = ["--set", "split.targets=2", "--set", "audit.fpr=[0.5]"]
+    words = ["cost", "apollo-smoke", *two, "--log-models", which, "--store", "store"]
     assert main([*words, "--json"]) == 0
     alone = json.loads(capsys.readouterr().out)
     assert (alone["logged_models"], alone["logged_bytes"] > 0) == (models, models > 0)
@@ -262,7 +263,6 @@ def test_models_that_are_logged_are_counted(which: str, models: int, capsys: pyt
 
 
 def test_models_of_points_that_are_not_yet_ranked_are_counted_too(capsys: pytest.CaptureFixture[str]) -> None:
-    one = [word for change in ONE for word in ("--set", change)]
-    words = ["cost", "apollo-smoke", *one, "--set", "split.points=exposed", "--log-models", "first", "--store", "store"]
+    words = ["cost", "apollo-smoke", *ONE_IN_WORDS, "--set", "split.points=exposed", "--log-models", "first", "--store", "store"]
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["logged_models"] == 3

@@ -243,7 +243,7 @@ def test_settings_that_name_a_file_to_start_from_are_left_out() -> None:
 
 
 def test_a_model_that_standardises_its_inputs_does_so_where_it_is_served() -> None:
-    settings: dict[str, Any] = {"stem": "cifar"}
+    settings: dict[str, Any] = {"stem": "cifar", "width": 4}
     described = {
         "model": {"name": "resnet50", "settings": settings},
         "shape": [3, 32, 32],
