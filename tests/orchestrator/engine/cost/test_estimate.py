@@ -187,7 +187,7 @@ def test_images_are_decoded_once_a_job_or_in_every_epoch_and_a_stated_throughput
     monkeypatch.setattr(timing, "JOB_SECONDS", 0.0)
 
     def price(*changes: str, stated: float | None = None) -> dict[str, float]:
-        plan = load_plan("apollo-smoke", changes)
+        plan = load_plan("apollo-smoke", ["split.targets=1", "audit.fpr=[0.5]", *changes])
         guess = ApolloProbe(plan, "cpu", Timings(stated))
         return {stage: guess.seconds(jobs_of(plan, stage)[-1]) for stage in ("train", "unlearn", "utility", "search")}
 

@@ -178,7 +178,7 @@ def test_the_reach_is_that_of_an_independent_graph_of_imports(reach: dict[str, s
         assert set(reached((body,))) == reach[stage], stage
 
 
-@pytest.mark.parametrize(("drawn", "a_stage"), [(6, 0), pytest.param(60, 8, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("drawn", "a_stage"), [(4, 0), pytest.param(60, 8, marks=pytest.mark.long)])
 def test_an_edit_of_any_function_changes_exactly_the_stages_whose_body_reaches_it(
     copy: Copy, reach: dict[str, set[str]], drawn: int, a_stage: int
 ) -> None:
@@ -377,7 +377,8 @@ def test_no_module_of_ours_takes_a_name_that_is_handed_on_lazily() -> None:
 
 def test_packages_that_lie_apart_give_the_same_version(copied: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the workers of a cluster every package is shipped into a folder of its own."""
-    here = {stage: code_version((body,)) for stage, body in bodies().items()}
+    some = {stage: body for stage, body in bodies().items() if stage.startswith("mia ")}
+    here = {stage: code_version((body,)) for stage, body in some.items()}
     apart = {package: copied.root.parent / f"of-{package}" / package for package in OURS}
     for package, place in apart.items():
         shutil.copytree(copied.root / package, place)
@@ -385,7 +386,7 @@ def test_packages_that_lie_apart_give_the_same_version(copied: Copy, monkeypatch
     caches = (versions.file_of, versions.lazy_homes, versions.source_of, code_version)
     for cache in caches:
         cache.cache_clear()
-    there = {stage: code_version((body,)) for stage, body in bodies().items()}
+    there = {stage: code_version((body,)) for stage, body in some.items()}
     for cache in caches:
         cache.cache_clear()
     assert there == here

@@ -118,6 +118,7 @@ def test_a_plan_may_want_no_checkpoints(tmp_path: Path, minutes: float | None) -
     assert context.keeper is NEVER
 
 
+@pytest.mark.long
 def test_a_run_says_how_many_models_go_on_from_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,9 +125,11 @@ def test_a_sweep_shows_its_jobs_and_finished_settings_while_it_goes_on(
     assert not (tmp_path / "out" / OPEN_FILE).exists()
 
 
+@pytest.mark.long
 def test_trials_of_a_search_are_nested_runs_with_plain_numbers_while_it_goes_on(
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]
 ) -> None:
+    """In short: the settings of a sweep, above, and those of a choice, below."""
     space = Space((Dimension("recipe.learning_rate", "loguniform", (0.0005, 0.05)),))
     search = Search(space, "random", 4, Asha(1, 2), ("loss.auc",), ("max",))
     seen: dict[str, Any] = {}
@@ -259,7 +261,7 @@ def test_a_run_that_breaks_off_says_so_and_goes_on_as_the_same_run(
 def test_a_search_that_is_stopped_goes_on_with_its_trials_and_doubles_none(
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]
 ) -> None:
-    """In short: the sweep above that breaks off, and the trials of a search that does not."""
+    """In short: the sweep above that breaks off, and ``test_searching.py`` of what the search itself does."""
     from mlflow import MlflowClient
 
     space = Space((Dimension("recipe.learning_rate", "loguniform", (0.0005, 0.05)),))

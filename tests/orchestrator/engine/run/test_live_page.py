@@ -189,6 +189,7 @@ def test_a_report_beside_the_result_of_an_earlier_run_stays_until_the_next_one(
     assert undated(after) == undated(before)
 
 
+@pytest.mark.long
 def test_a_full_disk_costs_the_page_and_not_the_run(
     plan: BasePlan, page: Path, at_job: At, hanging: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,7 +144,9 @@ def test_a_grid_spans_a_contour_of_the_two_fields_that_vary_together():
     assert (contour["xaxis"]["key"], contour["yaxis"]["key"]) == ("audit.search.beta", "audit.search.epsilon")
 
 
+@pytest.mark.long
 def test_every_child_has_what_any_setting_varies_with_the_value_that_takes_effect(tmp_path):
+    """In short: ``test_fields_that_vary_one_at_a_time_are_axes_of_all_runs_and_span_no_contour``."""
     from mlflow import MlflowClient
 
     chosen = [entry for entry in settings(sweep=True) if entry["setting"] in ("base", "beta=16", "shadows=4")]
