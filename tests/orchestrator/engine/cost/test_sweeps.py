@@ -80,7 +80,9 @@ def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[s
     store = Store("store")
     for job in jobs_of(plan, "train"):
         store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
-    assert main(["cost", "apollo-smoke", *ONE_IN_WORDS, "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
+    assert (
+        main(["cost", "apollo-smoke", *ONE_IN_WORDS, "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
+    )
     cost = json.loads(capsys.readouterr().out)
     assert (cost["sweep"], cost["settings"]) == ("apollo-ablation", len(plans))
     assert {stage["stage"]: stage["needed"] for stage in cost["stages"]} == {
@@ -263,6 +265,7 @@ def test_models_that_are_logged_are_counted(which: str, models: int, capsys: pyt
 
 
 def test_models_of_points_that_are_not_yet_ranked_are_counted_too(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["cost", "apollo-smoke", *ONE_IN_WORDS, "--set", "split.points=exposed", "--log-models", "first", "--store", "store"]
+    more = ["--set", "split.points=exposed", "--log-models", "first", "--store", "store"]
+    words = ["cost", "apollo-smoke", *ONE_IN_WORDS, *more]
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["logged_models"] == 3
