@@ -46,10 +46,19 @@ MANY = {"split.targets": 8, "recipe.epochs": 100}
 """Of the toy kind: so many models, and so long ones, that some are left when a driver is killed."""
 
 
-@pytest.mark.parametrize("kind", ["toy", pytest.param("mia", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("toy", ("--set", "compute.engine=actors")), pytest.param("mia", (), marks=pytest.mark.long)],
+)
 def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
-    cluster: Workers, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+    cluster: Workers,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    more: tuple[str, ...],
 ) -> None:
+    """The killed one has a Ray Train group; what goes on has in short actors, which start sooner."""
     draw_only(monkeypatch)
     monkeypatch.setitem(KINDS, "toy", TOY)
     shutil.copyfile(empty_mlflow(), tmp_path / "runs.db")
@@ -62,7 +71,7 @@ def test_a_killed_driver_goes_on_with_the_same_command_and_says_what_it_reused(
         kill_all(driver)
     kept, models = trained(tmp_path), len(jobs_of(plan, "train"))
     assert 2 <= kept < models
-    assert main([*command]) == 0
+    assert main([*command, *more]) == 0
     assert reused(capfd.readouterr().out) == (models, kept, models - kept)
     alone = scores(killed_plan(kind, tmp_path / "alone", 0), tmp_path / "alone" / "out")
     assert (tmp_path / "out" / "scores.parquet").read_bytes() == alone
