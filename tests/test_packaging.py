@@ -61,7 +61,7 @@ def test_package_data_lies_beside_the_code() -> None:
 TAKEN = """
 from setuptools import Distribution
 from setuptools.config.pyprojecttoml import apply_configuration
-command = apply_configuration(Distribution(), "pyproject.toml").get_command_obj("build_py")
+command = apply_configuration(Distribution({"script_name": "-c"}), "pyproject.toml").get_command_obj("build_py")
 command.distribution.include_package_data = False  # or all that git holds, if a plugin for it is installed
 command.ensure_finalized()
 print(*(name.removeprefix(f"{command.build_lib}/") for name in command.get_outputs(include_bytecode=False)), sep="\\n")
