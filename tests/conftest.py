@@ -101,7 +101,8 @@ def on_a_cluster(file: Path, long: bool) -> bool:
     if long or "pytest.mark.cluster" not in text:
         return "pytest.mark.cluster" in text
     nodes = ast.parse(text).body
-    of_all = [ast.unparse(node) for node in nodes if isinstance(node, ast.Assign)]
+    assigned = [ast.unparse(node) for node in nodes if isinstance(node, ast.Assign)]
+    of_all = [line for line in assigned if line.startswith("pytestmark = ")]
     marks = [{ast.unparse(each) for each in node.decorator_list} for node in nodes if isinstance(node, ast.FunctionDef)]
     single = any("pytest.mark.cluster" in own and "pytest.mark.long" not in own for own in marks)
     return single or any("pytest.mark.cluster" in line for line in of_all)

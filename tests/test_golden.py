@@ -161,7 +161,7 @@ def golden(project: Path) -> int:
         f"import pathlib, sys; sys.path.insert(0, {str(CI)!r}); import golden; "
         "sys.exit(golden.main([], pathlib.Path()))"
     )
-    paths = {"PYTHONPATH": str(project), "PYTEST_ADDOPTS": "-p no:xdist -p no:randomly"}
+    paths = {"PYTHONPATH": str(project), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run([sys.executable, "-c", script], cwd=project, env={**os.environ, **paths}).returncode
 
 

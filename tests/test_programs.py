@@ -57,13 +57,13 @@ def test_on_a_cluster():
 FAILED = ("by_name", "in_a_shell", "by_path", "by_another_path_variable", "and_spawned")
 
 
-def suite(folder: Path, path: str, *words: str) -> str:
-    """Return what pytest prints of the tests that ``words`` choose."""
+def suite(folder: Path, path: str, *words: str, **variables: str) -> str:
+    """Return what pytest prints of the tests that ``words`` choose, with more environment ``variables``."""
     surroundings = {name: text for name, text in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
         cwd=folder,
-        env={**surroundings, "PATH": path, "PYTHONPATH": str(ROOT)},
+        env={**surroundings, "PATH": path, "PYTHONPATH": str(ROOT), **variables},
         capture_output=True,
         text=True,
         check=False,
@@ -82,7 +82,8 @@ def test_undeclared_starts_fail_and_missing_programs_are_skipped_and_listed(
         (place / name).chmod(0o755)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = cluster\n")
     (tmp_path / "test_it.py").write_text(STARTS.replace("PLACE", str(place)))
-    printed = suite(tmp_path, f"{place}:{MACHINE.path_with(())}", "-p", "tests.cases.programs", "-rA", *workers)
+    path, plugins = f"{place}:{MACHINE.path_with(())}", ("-p", "xdist", "-p", "tests.cases.programs")
+    printed = suite(tmp_path, path, *plugins, "-rA", *workers, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     outcomes = {line.split("::")[1].split()[0]: line.split()[0] for line in printed.splitlines() if "::test_" in line}
     wrong = {f"test_undeclared_{name}" for name in FAILED} | {"test_another_is_declared"}
     assert {name for name, outcome in outcomes.items() if outcome in ("FAILED", "ERROR")} == wrong, printed

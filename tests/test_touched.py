@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import grimp
 import pytest
 
+BUILD_ONCE = functools.cache(grimp.build_graph)
 ROOT = Path(__file__).parents[1]
 TEST = "tests/audits/statistics/test_chance.py"
 
@@ -16,6 +19,7 @@ TEST = "tests/audits/statistics/test_chance.py"
 @pytest.fixture
 def touched(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(ROOT / ".ci"))
+    monkeypatch.setattr(grimp, "build_graph", BUILD_ONCE)
     return importlib.import_module("touched")  # noqa: TID251  # of no package
 
 

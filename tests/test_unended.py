@@ -14,7 +14,12 @@ from tests.cases.waiting import wait_for
 
 CONFTEST = """
 import os, pathlib, pytest
-from tests.cases.unended import EndsOneProcess
+from tests.cases.unended import EndsOneProcess, Told
+ended = Told.ended
+def noted(self, *given):
+    pathlib.Path("ended").touch()
+    ended(self, *given)
+Told.ended = noted
 def pytest_xdist_make_scheduler(config, log):
     return EndsOneProcess(config, log)
 @pytest.hookimpl(trylast=True)
@@ -33,11 +38,16 @@ def test_stuck():
 def test_after(): pass
 """
 SLEEPS = """
-import time, pytest
+import pathlib, time, pytest
 @pytest.mark.timeout(90)
 def test_sleeps():
-    time.sleep(80)
+    for _ in range(800):
+        time.sleep(0.1)
+        if pathlib.Path("ended").exists():
+            break
 """
+"""What an xdist worker is at is waited for, so this ends a little after the suite was told to."""
+ALONE = {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 WRONG = """
 def test_wrong(): assert "seen" == "at once"
 """
@@ -51,14 +61,15 @@ def suite(folder: Path, workers: int, order: tuple[str, ...] = (), **files: str)
     (folder / "conftest.py").write_text(CONFTEST)
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
-    words = ("-p", "tests.cases.unended", "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
+    plugins = ("-p", "xdist", "-p", "pytest_timeout", "-p", "tests.cases.unended")
+    words = (*plugins, "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
     many = ("-n", str(workers), "--dist", "loadfile", *order) if workers else ()
     (folder / "none.ini").write_text("[pytest]\n")
     surroundings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
     return subprocess.Popen(
         [sys.executable, "-m", "pytest", *words, *many, "."],
         cwd=folder,
-        env={**surroundings, "PYTHONPATH": str(Path(__file__).parents[1]), "ORCH_TEST_GRACE": "1"},
+        env={**surroundings, **ALONE, "ORCH_TEST_GRACE": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -75,7 +86,7 @@ def test_a_stuck_test_is_named_ends_one_worker_and_the_others_run(tmp_path: Path
     assert "1 failed, 6 passed" in said
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_failures_are_shown_at_once_and_sigterm_names_what_runs(tmp_path: Path, workers: int) -> None:
     process = suite(tmp_path, workers, a_wrong=WRONG, b_sleeps=SLEEPS)
     assert process.stdout is not None

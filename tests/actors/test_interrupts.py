@@ -139,8 +139,10 @@ except KeyboardInterrupt:
     assert (done.stdout, done.stderr) == ("raised\n", "")
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_a_driver_of_ray_that_is_told_to_end_does_so_in_order() -> None:
+    """In short: ``test_working_folder.py``, of a driver with a worker."""
     script = """
 import os, signal, sys, time
 from actors.cluster import connect

@@ -264,8 +264,13 @@ def test_environment_is_restored() -> None:
 
 def make_speaking() -> Any:
     def speak(unit: Job) -> None:
-        """Say how far the unit is, and go on when the driver has heard it."""
+        """Note the threads and the folder; say how far the unit is, and go on when the driver has heard it."""
+        import torch
+
         assert isinstance(unit, FileJob)
+        Path(unit.folder, f"surroundings of {unit.key}").write_text(
+            f"{torch.get_num_threads()} {os.environ['OMP_NUM_THREADS']} {Path.cwd()}"
+        )
         for share in ("10%", "60%"):
             say(unit.key, f"work {share}")
             wait_for(Path(unit.folder, f"{unit.key} work {share}").exists)
@@ -300,8 +305,12 @@ def test_what_jobs_say_in_this_process_is_heard_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("engine", [pytest.param("train", marks=pytest.mark.long), "actors"])
-def test_the_driver_hears_what_jobs_of_workers_say(tmp_path: Path, cluster: Workers, engine: Engine) -> None:
-    assert heard_by_the_driver(tmp_path, replace(cluster, count=1, engine=engine)) == SAID
+def test_the_driver_hears_what_jobs_of_workers_say_whose_threads_and_working_folder_are_fixed(
+    tmp_path: Path, cluster: Workers, engine: Engine
+) -> None:
+    workers = replace(cluster, count=1, threads=3, engine=engine)
+    assert heard_by_the_driver(tmp_path, workers) == SAID
+    assert (tmp_path / "surroundings of a").read_text() == f"3 3 {Path.cwd()}"
 
 
 def failing(folder: Path) -> list[FileJob]:
@@ -317,7 +326,7 @@ def failing(folder: Path) -> list[FileJob]:
 def test_two_workers_write_the_files_of_no_worker_and_a_failing_job_stops_them_as_itself(
     tmp_path: Path, cluster: Workers, engine: Engine
 ) -> None:
-    """Runs to the end: whole audits, in ``toy/test_toy.py`` (train) and ``engine/run/test_killed_driver.py``."""
+    """Runs to the end: ``test_faults.py`` and, of an audit by both, ``engine/run/test_killed_driver.py``."""
     none, two = tmp_path / "none", tmp_path / "two"
     train(chain(none), none, Workers(0))
     seen: list[tuple[int, int]] = []
@@ -388,23 +397,3 @@ def test_trials_that_end_without_a_result_are_not_done(tmp_path: Path, cluster: 
     trial = partial(signal_once, tmp_path, os.getpid(), signal.SIGUSR1)  # upon which Tune ends as if all were well
     with pytest.raises(WorkersLost, match=r"trial {.*} of grid ended without a result; run the same command again"):
         run_trials(GRID, trial, cluster, name="grid", on_progress=ignore)
-
-
-def make_thread_probe() -> Any:
-    def probe(unit: Job) -> None:
-        import torch
-
-        assert isinstance(unit, FileJob)
-        Path(unit.folder, unit.key).write_text(
-            f"{torch.get_num_threads()} {os.environ['OMP_NUM_THREADS']} {Path.cwd()}"
-        )
-
-    return probe
-
-
-@pytest.mark.cluster
-def test_threads_are_fixed_and_the_working_folder_stays(tmp_path: Path, cluster: Workers) -> None:
-    workers = Workers(1, threads=3, storage=cluster.storage, engine="actors")
-    arguments: dict[str, Any] = {"on_progress": ignore, "is_done": lambda key: False}
-    do_jobs([job("unit", folder=str(tmp_path))], make_thread_probe, workers, **arguments)
-    assert (tmp_path / "unit").read_text() == f"3 3 {Path.cwd()}"

@@ -16,8 +16,9 @@ from tests.cases.smallest_plans import MIA
 
 pytestmark = pytest.mark.cluster
 CONNECTED = """
-import json, os, sys
+import json, os, signal, sys, time
 from actors.cluster import TOKEN, connect
+from actors.interrupts import end_as_by_ctrl_c, exit_code
 from actors.jobs import Workers
 from tests.cases.processes import below
 
@@ -31,11 +32,18 @@ class Worker:
         return sys.path, process.exitcode
 
 if __name__ == "__main__":
-    with connect(Workers(1, storage=sys.argv[1])):
-        import ray
-        worker = ray.remote(Worker).remote()
-        path, code = ray.get(worker.path.remote())
-        print(json.dumps([path, code, TOKEN, list(below(os.getpid()).values())]))
+    end_as_by_ctrl_c()
+    try:
+        with connect(Workers(1, storage=sys.argv[1])):
+            import ray
+            worker = ray.remote(Worker).remote()
+            path, code = ray.get(worker.path.remote())
+            print(json.dumps([path, code, TOKEN, list(below(os.getpid()).values())]))
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+    except KeyboardInterrupt:
+        print("in order", flush=True)
+        os._exit(exit_code())
 """
 SECRETS = {"AWS_SECRET_ACCESS_KEY": "marked-key", "MLFLOW_TRACKING_PASSWORD": "marked-word", "A_TOKEN": "marked-token"}
 
@@ -47,13 +55,16 @@ def plan_file(folder: Path, **values: object) -> str:
     return "plan.yaml"
 
 
-def test_workers_do_not_see_the_working_folder_and_no_command_line_shows_a_secret(tmp_path: Path) -> None:
+def test_workers_do_not_see_the_working_folder_no_command_line_shows_a_secret_and_the_driver_ends_in_order(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "theirs"
     imported = plant(folder)
     (tmp_path / "connected.py").write_text(CONNECTED)
     done = run([sys.executable, str(tmp_path / "connected.py"), str(tmp_path / "ray")], folder, **SECRETS)
-    assert done.returncode == 0, done.stderr
-    path, code, token, lines = json.loads(done.stdout)
+    said, *end = done.stdout.splitlines()
+    assert (end, done.returncode) == (["in order"], 143), done.stderr
+    path, code, token, lines = json.loads(said)
     assert str(folder) not in path and str(ROOT) in path and code == 0
     assert not imported.exists(), imported.read_text()
     assert any("raylet" in line for line in lines) and any("ray::" in line for line in lines)

@@ -58,7 +58,10 @@ def test_search_benchmark_prints_its_record(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     "case",
-    [*DEFAULT_CASES, *(pytest.param(case, marks=pytest.mark.long) for case in PAPER_CASES)],  # as small, nearly one
+    [
+        *(pytest.param(case, marks=[pytest.mark.long] * (case.model == "resnet18")) for case in DEFAULT_CASES),
+        *(pytest.param(case, marks=pytest.mark.long) for case in PAPER_CASES),  # as small, nearly one
+    ],
     ids=lambda case: f"{case.name}-m{case.shadows}",
 )
 def test_both_forms_of_the_search_give_the_same(case):
@@ -129,9 +132,9 @@ def test_search_benchmark_refuses_what_it_cannot_do(arguments, told, capsys, mon
     ("arguments", "told"),
     [
         (["--sizes", "8", "8"], "--sizes 8 8"),
-        (["--sizes", "1", "100000"], "--sizes 1 100000"),
-        (["--alone", "-1", "2"], "--alone -1 2"),
-        (["--workers", "0"], "must be 1 or more"),
+        pytest.param(["--sizes", "1", "100000"], "--sizes 1 100000", marks=pytest.mark.long),
+        pytest.param(["--alone", "-1", "2"], "--alone -1 2", marks=pytest.mark.long),
+        pytest.param(["--workers", "0"], "must be 1 or more", marks=pytest.mark.long),
         (["--set", "recipe.epoch=3"], "recipe.epoch"),
     ],
 )

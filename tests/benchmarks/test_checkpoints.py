@@ -13,6 +13,7 @@ from benchmarks.record import markers
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.long
 def test_the_record_has_a_file_of_each_optimiser(capsys: pytest.CaptureFixture[str]) -> None:
     checkpoints.main(["--quick"])
     record = json.loads(capsys.readouterr().out)

@@ -53,9 +53,11 @@ def test_without_a_part_all_parts_run_and_each_fills_its_section(
     assert "--json holds the record of one part; choose one of gram, uniqueness by --part" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_gram_part_compares_equal_matrices_and_draws_its_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """In short: the next test."""
     gnq.main(["--part", "gram", "--quick", "--json", str(tmp_path / "a.json"), "--markdown"])
     shown, document = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
     assert document["section"] == "gnq gram cpu"

@@ -35,7 +35,7 @@ def test_a_form_that_loses_images_is_not_timed() -> None:
         loading.timed(lambda ids: iter([torch.zeros(11, 3, 32, 32)]), list(range(12)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_waiting_and_memory_are_measured(places: tuple[Path, Path]) -> None:
     shards = places[1]
     found = loading.trained(encoded_set(shards), 1)

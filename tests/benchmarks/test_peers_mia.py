@@ -235,6 +235,7 @@ def test_it_is_imported_without_ray_mlflow_and_peers():
     assert not {"ray", "mlflow", "leakpro", "sacroml"} & imported_with(Path(peers_mia.__file__)).keys()
 
 
+@pytest.mark.long
 def test_rows_of_peers_that_are_missing_are_left_out(tmp_path, monkeypatch, capsys):
     for name in ("leakpro", "sacroml"):
         monkeypatch.setitem(sys.modules, name, None)

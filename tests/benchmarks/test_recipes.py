@@ -16,10 +16,15 @@ from benchmarks.record import markers
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_both_recipes_are_looked_at_behind_each_epoch(capsys: pytest.CaptureFixture[str]) -> None:
-    recipes.main(["--quick"])
+FEW = "--data digits --test 20 --points 40 --epochs 1 --longer 2 --seeds 2"
+
+
+@pytest.mark.parametrize("said", [FEW, pytest.param("--quick", marks=pytest.mark.long)])
+def test_both_recipes_are_looked_at_behind_each_epoch(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command of a record names what is not as usual."""
+    recipes.main(said.split())
     record = json.loads(capsys.readouterr().out)
-    assert record["command"] == "python -m benchmarks.recipes --quick"
+    assert record["command"] == f"python -m benchmarks.recipes {said}"
     first, second = record["rows"]
     assert second["fast"] is None and all(0 <= row["paper"][0] <= 1 for row in (first, second))
     assert first["gain"][0] == pytest.approx(first["fast"][0] - first["paper"][0], abs=1e-3)
@@ -34,13 +39,6 @@ def test_looking_changes_no_training() -> None:
     case = recipes.Case(load("digits"), points=60, test=30, width=8, device="cpu")
     (once, _), (twice, _) = (recipes.accuracies(case, Recipe(epochs=epochs), 0) for epochs in (1, 2))
     assert len(once) == 1 and len(twice) == 2 and once[0] == twice[0]
-
-
-def test_the_command_of_a_record_names_what_is_not_as_usual(capsys: pytest.CaptureFixture[str]) -> None:
-    said = "--data digits --test 20 --points 40 --epochs 1 --longer 2 --seeds 2"
-    recipes.main(said.split())
-    record = json.loads(capsys.readouterr().out)
-    assert record["command"] == f"python -m benchmarks.recipes {said}"
 
 
 def test_an_interval_is_that_of_student() -> None:

@@ -13,7 +13,7 @@ from benchmarks.record import markers
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_record_has_curves_that_agree_up_to_rounding(capsys: pytest.CaptureFixture[str]) -> None:
     teams.main(["--quick"])
     record = json.loads(capsys.readouterr().out)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from statistics import fmean
 
+import pytest
+
 from benchmarks import tuning_null
 from orchestrator.apollo.kind import KIND
 from orchestrator.engine.setting import Setting
@@ -12,6 +14,7 @@ from orchestrator.kinds import load_plan
 from tests.cases.runs import context_of
 
 
+@pytest.mark.long
 def test_the_quick_form_writes_its_record_and_scores_settings_as_orch_tune_does(tmp_path, capsys):
     tuning_null.main(["--quick", "--out", str(tmp_path), "--json", str(tmp_path / "a.json")])
     record = json.loads(capsys.readouterr().out)

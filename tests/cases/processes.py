@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    """Start ``orch`` with ``arguments`` in a session of its own."""
+def start(
+    *arguments: str, cwd: Path, program: Sequence[str] = ("-m", "orchestrator.cli.main")
+) -> subprocess.Popen[str]:
+    """Start ``orch`` with ``arguments`` in a session of its own; ``program``: how Python finds it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "orchestrator.cli.main", *arguments],
+        [sys.executable, *program, *arguments],
         cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -6,7 +6,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,12 @@ CANNOT_CHANGE_A_RESULT = (
 COUNTS_ALL_THE_SAME = ("orchestrator.engine.store.payloads",)
 """Exceptions from that: how arrays and tables become bytes."""
 
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Fields of a statement that hold others."""
+REGISTRY = "Name(id='Registry'"
+"""What is in the text of a module that may have a table of components."""
+INNER = (ast.AST, list)
+
 
 @functools.cache
 def code_version(modules: tuple[str, ...], root: Path | None = None) -> str:
@@ -47,9 +53,9 @@ def code_version(modules: tuple[str, ...], root: Path | None = None) -> str:
     folder that holds it, as they were when they were imported (``audits.own.sources``). ``root``: the folder that holds
     the packages (default: where each is installed). Raises RuntimeError for a module that has no source file.
     """
-    tree = hashlib.sha256()
+    tree, tops = hashlib.sha256(), tops_of(modules)
     for name in reached(modules, root):
-        tree.update(f"{name}\n{source(name, tops_of(modules), root).code}\n".encode())
+        tree.update(f"{name}\n{source(name, tops, root).code}\n".encode())
     return tree.hexdigest()[:16]
 
 
@@ -58,14 +64,14 @@ def reached(modules: tuple[str, ...], root: Path | None = None) -> list[str]:
 
     Every import statement counts, wherever it stands: at the top, in a function, or for a type checker alone.
     """
-    waiting, names = list(modules), set[str]()
+    waiting, names, tops = list(modules), set[str](), tops_of(modules)
     while waiting:
         name = waiting.pop()
         if name in names or not counts(name):
             continue
         names.add(name)
-        waiting += source(name, tops_of(modules), root).imports
-        waiting += packages_above(name, tops_of(modules), root)
+        waiting += source(name, tops, root).imports
+        waiting += packages_above(name, tops, root)
     return sorted(names)
 
 
@@ -83,6 +89,7 @@ def tops_of(modules: tuple[str, ...]) -> frozenset[str]:
     return frozenset((*OURS, *(name.partition(".")[0] for name in modules), *sources.shipped_tops()))
 
 
+@functools.cache
 def counts(module: str) -> bool:
     """Return whether the code of ``module`` can change a result."""
 
@@ -100,9 +107,11 @@ class Source:
         if file is None:
             raise RuntimeError(f"module {name} has no source file, so no version of its code can be told")
         tree = parsed(name, file, root)
-        self.code = hashlib.sha256(text_of(tree).encode()).hexdigest()
+        text = text_of(tree)
+        self.code = hashlib.sha256(text.encode()).hexdigest()
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-        self.imports = tuple(dict.fromkeys(imported(tree, package, tops, root)))
+        nodes = ast.walk(tree) if REGISTRY in text else statements(tree)
+        self.imports = tuple(dict.fromkeys(imported(nodes, package, tops, root)))
 
 
 def parsed(name: str, file: Path, root: Path | None) -> ast.Module:
@@ -134,14 +143,24 @@ def source_of_user(name: str, tops: frozenset[str]) -> Source:
     return Source(name, tops, None)
 
 
-def imported(tree: ast.Module, package: str, tops: frozenset[str], root: Path | None) -> Iterator[str]:
-    """Yield the modules of ours that the import statements of a module in ``package`` name.
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield all statements of a module, wherever they stand, and what holds some: a tenth of its nodes."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for block in BLOCKS:
+            waiting += getattr(node, block, ())
+
+
+def imported(nodes: Iterable[ast.AST], package: str, tops: frozenset[str], root: Path | None) -> Iterator[str]:
+    """Yield the modules of ours that the import statements among the ``nodes`` of a module in ``package`` name.
 
     Raises RuntimeError where a module of ours asks a package for a name that it only hands on lazily: no import
     statement leads on to the module that defines it. Of users' own the module that defines it counts.
     """
     ours = package.partition(".")[0] in OURS
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if file_of(alias.name, tops, root))
         elif isinstance(node, ast.ImportFrom):
@@ -245,14 +264,18 @@ def forget_users_code() -> None:
 
 def text_of(node: Any) -> str:
     """Return a syntax tree as text, without positions, comments and strings that stand alone."""
+    if isinstance(node, ast.AST):
+        inside = []
+        for name in node._fields:
+            value = getattr(node, name, None)
+            # Fields that are empty are left out: newer Pythons add such fields to old nodes.
+            if value is not None and value != [] and name != "type_ignores":
+                text = text_of(value) if isinstance(value, INNER) else repr(value)
+                inside.append(f"{name}={text}")
+        return f"{type(node).__name__}({','.join(inside)})"
     if isinstance(node, list):
-        return f"[{','.join(text_of(item) for item in node if not is_docstring(item))}]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = ((name, getattr(node, name, None)) for name in node._fields if name != "type_ignores")
-    # Fields that are empty are left out: newer Pythons add such fields to old nodes.
-    inside = ",".join(f"{name}={text_of(value)}" for name, value in fields if value is not None and value != [])
-    return f"{type(node).__name__}({inside})"
+        return f"[{','.join([text_of(item) for item in node if not is_docstring(item)])}]"
+    return repr(node)
 
 
 def is_docstring(node: Any) -> bool:

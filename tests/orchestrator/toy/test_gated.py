@@ -138,7 +138,9 @@ def test_beside_a_failed_control_no_limit_is_passed_nor_believed(
     assert "Release gate: inconclusive" in (out / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_a_limit_that_is_not_given_again_is_void_in_the_tracker(bench: Bench) -> None:
+    """In short: the tracker above, and ``engine/run/test_live.py``, of any number that is void at the end."""
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=bench.tracker)

@@ -40,9 +40,9 @@ def test_a_run_refuses_what_is_not_signed_and_rebuild_makes_it_anew(
     assert audited(bench.plan(), tmp_path / "out").scores.equals(first.scores)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_ranking_that_is_not_signed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read when the other work is laid out."""
+    """It is read when the other work is laid out. In short: the test above."""
     plan = smallest_plan("apollo, memorised points", tmp_path / "store")
     first = audited(plan, tmp_path / "out")
     monkeypatch.setenv(VARIABLE, key_in(tmp_path))

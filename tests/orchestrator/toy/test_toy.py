@@ -20,7 +20,7 @@ from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Result, run_sweep
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.kinds import KINDS, kind_named, open_design
-from tests.cases.runs import audited, take_turns, two_in_turn
+from tests.cases.runs import audited, swept, take_turns, two_in_turn
 from tests.orchestrator.toy import page as toy_page
 from tests.orchestrator.toy.bench import Bench
 from tune_spaces import SWEEPS
@@ -95,11 +95,13 @@ def test_two_workers_change_no_bit(finished: Result, bench: Bench, monkeypatch: 
     assert pack_table(audited(plan, bench.place / "two").scores) == pack_table(finished.scores)
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cluster")
-def test_two_workers_of_ray_change_no_bit(finished: Result, bench: Bench) -> None:
-    """A whole audit by a Ray Train group; by actors: ``tests/orchestrator/engine/run/test_killed_driver.py``."""
-    plan = bench.plan(compute__workers=2, compute__store=str(bench.place / "third"))
+@pytest.mark.parametrize("engine", ["train", "actors"])
+def test_two_workers_of_ray_change_no_bit(finished: Result, bench: Bench, engine: str) -> None:
+    """In short: ``tests/orchestrator/engine/run/test_killed_driver.py``, of an audit by both."""
+    plan = bench.plan(compute__workers=2, compute__engine=engine, compute__store=str(bench.place / f"by {engine}"))
     assert pack_table(audited(plan, bench.place / "one").scores) == pack_table(finished.scores)
 
 
@@ -138,7 +140,7 @@ def test_the_first_setting_of_a_sweep_is_told_before_the_others_go_on(
         toy_sweep(bench),
     )
     for ahead in (replace(sweep, ahead=True), sweep):
-        document = run_sweep(kind_named("toy"), ahead, plan, out, Terminal(claim_folder(out, plan))).to_json()
+        document = swept(ahead, plan, out).to_json()
         told = capsys.readouterr().out
         if ahead.ahead:
             first, others = (
@@ -149,7 +151,7 @@ def test_the_first_setting_of_a_sweep_is_told_before_the_others_go_on(
             assert "loss" in told[first:others] and value in told[first:others]
         else:
             assert "before the other" not in told  # nothing is left
-    run_sweep(kind_named("toy"), replace(sweep, ahead=True), plan, out, Terminal(claim_folder(out, plan)))
+    swept(replace(sweep, ahead=True), plan, out)
     assert "before the other" not in capsys.readouterr().out
 
 

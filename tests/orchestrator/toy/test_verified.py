@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,19 @@ from tune_spaces.registry import Sweep, fixed
 ALL = ("--sample", "99")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place with a finished run and its store, which nobody changes."""
+    place = tmp_path_factory.mktemp("made")
+    audited(Bench(place).plan(), place / "out")
+    return place
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(made: Path, tmp_path: Path) -> Path:
     """The folder of a finished run; its store lies beside it."""
-    bench = Bench(tmp_path)
-    audited(bench.plan(), tmp_path / "out")
+    for name in ("out", "store"):
+        shutil.copytree(made / name, tmp_path / name)
     return tmp_path / "out"
 
 
@@ -35,7 +44,7 @@ def store_of(run: Path) -> Store:
 
 
 def verified(run: Path, *words: str) -> int:
-    return main(["verify", str(run), "--workers", "0", *words])
+    return main(["verify", str(run), "--workers", "0", "--store", store_of(run).uri, *words])
 
 
 def shuffle_scores(store: Store, key: str) -> None:

@@ -65,9 +65,10 @@ def test_time_is_not_taken_from_models_of_another_kind(capsys: pytest.CaptureFix
 
 def test_a_finished_population_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     store = Store("store")
-    for job in jobs_of(load_plan("apollo-smoke")):
+    for job in jobs_of(load_plan("apollo-smoke", ["split.targets=1", "audit.fpr=[0.5]"])):
         store.put(job.stage, job.key, job.document, {"m.json": b"{}"}, seconds=1.0)
-    assert main(["cost", "apollo-smoke", "--store", "store", "--json"]) == 0
+    one = ["--set", "split.targets=1", "--set", "audit.fpr=[0.5]"]
+    assert main(["cost", "apollo-smoke", *one, "--store", "store", "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)
     assert (cost["seconds"], cost["bytes"]) == (0.0, 0)
     assert all(stage["missing"] == 0 for stage in cost["stages"])
@@ -91,9 +92,11 @@ def test_a_plan_is_costed_without_its_data_when_their_size_is_known() -> None:
     assert cost.seconds > 0
 
 
+@pytest.mark.long
 def test_imagenet_is_priced_without_its_images_by_a_throughput_that_somebody_states(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """In short: the tests beside it, of data whose size is known and of a stated throughput."""
     small = (
         "split.targets=2", "split.shadows=4", "split.offline_shadows=2", "audit.fpr=[0.5]",
         "split.candidates={forget: 40, unseen: 40}",
@@ -184,7 +187,7 @@ def test_images_are_decoded_once_a_job_or_in_every_epoch_and_a_stated_throughput
     monkeypatch.setattr(timing, "JOB_SECONDS", 0.0)
 
     def price(*changes: str, stated: float | None = None) -> dict[str, float]:
-        plan = load_plan("apollo-smoke", changes)
+        plan = load_plan("apollo-smoke", ["split.targets=1", "audit.fpr=[0.5]", *changes])
         guess = ApolloProbe(plan, "cpu", Timings(stated))
         return {stage: guess.seconds(jobs_of(plan, stage)[-1]) for stage in ("train", "unlearn", "utility", "search")}
 

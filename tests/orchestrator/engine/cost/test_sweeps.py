@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ APOLLO = kind_named("apollo")
 BYTES = 1000
 ONE = ("split.targets=1", "audit.fpr=[0.5]")
 """Jobs of more targets take longer to lay out."""
+ONE_IN_WORDS = [word for change in ONE for word in ("--set", change)]
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,12 @@ def plans_of(name: str, plan: ApolloPlan) -> list[ApolloPlan]:
     return [plan.changed(changes) for changes in SWEEPS[name].settings(plan.resolved()).values()]
 
 
+def few_of(name: str, plan: ApolloPlan, settings: Sequence[str]) -> Sweep:
+    """Return a sweep with few of its settings: each has to be laid out."""
+    found = SWEEPS[name].settings(plan.resolved())
+    return replace(SWEEPS[name], varies=fixed({setting: found[setting] for setting in settings}))
+
+
 def needed(cost: Cost) -> dict[str, int]:
     """Return the units that each stage needs."""
     return {stage.stage: stage.needed for stage in cost.stages}
@@ -73,8 +80,9 @@ def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[s
     store = Store("store")
     for job in jobs_of(plan, "train"):
         store.put("train", job.key, job.document, {"m.json": b"{}"}, seconds=7.0)
-    one = [word for change in ONE for word in ("--set", change)]
-    assert main(["cost", "apollo-smoke", *one, "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
+    assert (
+        main(["cost", "apollo-smoke", *ONE_IN_WORDS, "--sweep", "apollo-ablation", "--store", "store", "--json"]) == 0
+    )
     cost = json.loads(capsys.readouterr().out)
     assert (cost["sweep"], cost["settings"]) == ("apollo-ablation", len(plans))
     assert {stage["stage"]: stage["needed"] for stage in cost["stages"]} == {
@@ -88,8 +96,9 @@ def test_a_sweep_costs_the_union_of_its_settings(capsys: pytest.CaptureFixture[s
 def test_queries_are_counted_for_settings_that_ask_anew() -> None:
     plan = load_plan("apollo-smoke", ONE)
     alone = {entry.attack: entry for entry in estimate(APOLLO, plan).queries}
-    swept = {entry.attack: entry for entry in estimate(APOLLO, plan, SWEEPS["apollo-ablation"]).queries}
-    plans = plans_of("apollo-ablation", plan)
+    sweep = few_of("apollo-ablation", plan, ("base", "m=4", "T=1"))
+    swept = {entry.attack: entry for entry in estimate(APOLLO, plan, sweep).queries}
+    plans = [plan.changed(changes) for changes in sweep.settings(plan.resolved()).values()]
     shadows = {each.audit.search.shadows for each in plans}
     assert swept["label_gap"].per_target == len(shadows) * alone["label_gap"].per_target, "it reads no other setting"
     steps = [each.audit.search.steps for each in plans]
@@ -103,16 +112,16 @@ def test_queries_are_counted_for_settings_that_ask_anew() -> None:
 def test_settings_of_other_targets_add_to_the_queries_but_not_to_those_of_one_target() -> None:
     plan = load_plan("apollo-smoke", ONE)
     alone = {entry.attack: entry for entry in estimate(APOLLO, plan).queries}
-    for entry in estimate(APOLLO, plan, SWEEPS["apollo-seeds"]).queries:
+    seeds = [*SWEEPS["apollo-seeds"].settings(plan.resolved())][:2]
+    for entry in estimate(APOLLO, plan, few_of("apollo-seeds", plan, seeds)).queries:
         assert entry.per_target == alone[entry.attack].per_target
-        assert entry.total == 5 * alone[entry.attack].total
+        assert entry.total == 2 * alone[entry.attack].total
 
 
 def test_a_sweep_of_utilities_makes_targets_only() -> None:
-    plan = load_plan("apollo-smoke")
-    presets = SWEEPS["unlearning-presets"]
-    few = dict(islice(presets.settings(plan.resolved()).items(), 5))
-    cost = estimate(APOLLO, plan, replace(presets, varies=fixed(few)))
+    plan = load_plan("apollo-smoke", ["split.targets=2", *ONE[1:]])
+    few = [*SWEEPS["unlearning-presets"].settings(plan.resolved())][:3]
+    cost = estimate(APOLLO, plan, few_of("unlearning-presets", plan, few))
     targets, settings = plan.split.targets, len(few)
     assert needed(cost) == {
         "train": targets,
@@ -159,12 +168,13 @@ def steps(plan: ApolloPlan, recipe: str) -> int:
 
 
 def test_a_sweep_is_priced_around_its_own_plan_unless_another_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", "--sweep", "apollo-toy2d", "--set", "split.targets=4", "--json"]) == 0
+    words = ["cost", "--sweep", "apollo-toy2d", *ONE_IN_WORDS]
+    assert main([*words, "--json"]) == 0
     cost = json.loads(capsys.readouterr().out)
-    plan = load_plan("apollo-toy2d", ["split.targets=4"])
+    plan = load_plan("apollo-toy2d", ONE)
     assert cost["stages"][0]["needed"] == len(jobs_of(plan, "train"))
     assert cost["settings"] == len(plans_of("apollo-toy2d", plan))
-    assert main(["cost", "--sweep", "apollo-toy2d", "--set", "split.targets=4"]) == 0
+    assert main(words) == 0
     shown = capsys.readouterr().out
     assert "this sweep" in shown and f"settings: {cost['settings']};" in shown
 
@@ -179,8 +189,8 @@ def test_a_choice_costs_the_rehearsal_of_all_settings_and_the_audit_of_two(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     metric = "gradient_ascent.apollo.auc"
-    vary = ["--vary", "audit.search.steps=1,2,5", "--metric", metric]
-    plan = load_plan("apollo-smoke")
+    vary = ["--vary", "audit.search.steps=1,2,5", "--metric", metric, *ONE_IN_WORDS]
+    plan = load_plan("apollo-smoke", ONE)
     plans = [plan.changed({"audit.search.steps": steps}) for steps in (1, 2, 5)]
     own = next(each for each in plans if each == plan)
     assert own is not plans[-1], "the dearest is another one"
@@ -205,7 +215,7 @@ def test_a_choice_costs_the_rehearsal_of_all_settings_and_the_audit_of_two(
 
 
 def test_a_choice_is_priced_before_the_points_are_ranked() -> None:
-    plan = load_plan("apollo-smoke", ["split.ranking_models=4", "split.points=memorised"])
+    plan = load_plan("apollo-smoke", ["split.ranking_models=4", "split.points=memorised", *ONE])
     sweep = Sweep("some", "", "apollo-smoke", fixed({"a": {"audit.search.steps": 1}}), "", "")
     choice = choice_of(APOLLO, sweep, plan, "gradient_ascent.apollo.auc", "max")
     counted = needed(estimate(APOLLO, plan, sweep, rehearsal=choice.rehearsal(APOLLO)))
@@ -233,9 +243,17 @@ def test_what_cannot_be_tuned_has_no_price(words: list[str], said: str, capsys: 
     assert said in line
 
 
-@pytest.mark.parametrize(("which", "models"), [("none", 0), ("first", 3), ("targets", 3 * 3)])
+@pytest.mark.parametrize(
+    ("which", "models"),
+    [
+        pytest.param("none", 0, marks=pytest.mark.long),
+        pytest.param("first", 3, marks=pytest.mark.long),
+        ("targets", 2 * 3),
+    ],
+)
 def test_models_that_are_logged_are_counted(which: str, models: int, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["cost", "apollo-smoke", "--log-models", which, "--store", "store"]
+    two = ["--set", "split.targets=2", "--set", "audit.fpr=[0.5]"]
+    words = ["cost", "apollo-smoke", *two, "--log-models", which, "--store", "store"]
     assert main([*words, "--json"]) == 0
     alone = json.loads(capsys.readouterr().out)
     assert (alone["logged_models"], alone["logged_bytes"] > 0) == (models, models > 0)
@@ -247,6 +265,7 @@ def test_models_that_are_logged_are_counted(which: str, models: int, capsys: pyt
 
 
 def test_models_of_points_that_are_not_yet_ranked_are_counted_too(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["cost", "apollo-smoke", "--set", "split.points=exposed", "--log-models", "first", "--store", "store"]
+    more = ["--set", "split.points=exposed", "--log-models", "first", "--store", "store"]
+    words = ["cost", "apollo-smoke", *ONE_IN_WORDS, *more]
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["logged_models"] == 3

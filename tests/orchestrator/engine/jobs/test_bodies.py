@@ -25,7 +25,7 @@ from orchestrator.kinds import KINDS, kind_named
 from tests.cases.runs import context_of
 from tests.cases.smallest_plans import GIVEN, SMALLEST, smallest_plan
 
-SHORT = ("mia", "gnq-target")
+SHORT = ("gnq-target",)
 """Kinds whose bodies are at work here; the others in the long run."""
 ROOT = Path(keyed_jobs.__file__).parents[2]
 MAKE_KEYS = (

@@ -23,13 +23,13 @@ CASES = [
     ("apollo", "train", ""),
     ("apollo", "unlearn", ""),
     ("apollo", "own_start", ""),
-    ("apollo", "disclosure", ""),
-    ("apollo, exposed points", "expose", ""),
-    ("tmia", "train", ""),
+    pytest.param("apollo", "disclosure", "", marks=pytest.mark.long),
+    pytest.param("apollo, exposed points", "expose", "", marks=pytest.mark.long),
+    pytest.param("tmia", "train", "", marks=pytest.mark.long),
     ("gnq", "train", ""),
-    ("gnq", "defend", "noise"),
+    pytest.param("gnq", "defend", "noise", marks=pytest.mark.long),
     ("gnq", "defend", "dp"),
-    ("gnq, looks apart", "train", ""),
+    pytest.param("gnq, looks apart", "train", "", marks=pytest.mark.long),
     ("mia", "train", ""),
 ]
 
@@ -118,6 +118,7 @@ def test_a_plan_may_want_no_checkpoints(tmp_path: Path, minutes: float | None) -
     assert context.keeper is NEVER
 
 
+@pytest.mark.long
 def test_a_run_says_how_many_models_go_on_from_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,7 +30,7 @@ def groups_file(place: Path, points: int, most: int = 3) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind == "gnq")) for kind in SMALL])
 def test_groups_of_a_file_enter_the_design_and_the_keys_of_every_model(kind: str, tmp_path: Path) -> None:
     plain = open_design(smallest_plan(kind, tmp_path))
     designs = []

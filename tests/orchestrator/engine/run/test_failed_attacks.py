@@ -40,7 +40,7 @@ FEW: dict[str, dict[str, Any]] = {
 """The attack that raises and another one."""
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind == "gnq")) for kind in CASES])
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind != "mia")) for kind in CASES])
 def test_an_attack_that_raises_costs_its_rows_alone(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,9 +125,11 @@ def test_a_sweep_shows_its_jobs_and_finished_settings_while_it_goes_on(
     assert not (tmp_path / "out" / OPEN_FILE).exists()
 
 
+@pytest.mark.long
 def test_trials_of_a_search_are_nested_runs_with_plain_numbers_while_it_goes_on(
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]
 ) -> None:
+    """In short: the settings of a sweep, above, and those of a choice, below."""
     space = Space((Dimension("recipe.learning_rate", "loguniform", (0.0005, 0.05)),))
     search = Search(space, "random", 4, Asha(1, 2), ("loss.auc",), ("max",))
     seen: dict[str, Any] = {}
@@ -255,9 +257,11 @@ def test_a_run_that_breaks_off_says_so_and_goes_on_as_the_same_run(
     assert len(parents(plan)) == 2
 
 
+@pytest.mark.long
 def test_a_search_that_is_stopped_goes_on_with_its_trials_and_doubles_none(
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]
 ) -> None:
+    """In short: the sweep above that breaks off, and ``test_searching.py`` of what the search itself does."""
     from mlflow import MlflowClient
 
     space = Space((Dimension("recipe.learning_rate", "loguniform", (0.0005, 0.05)),))
@@ -291,6 +295,7 @@ def test_a_search_that_is_stopped_goes_on_with_its_trials_and_doubles_none(
         assert history(run) == [(rung["parts"], rung["values"][0]) for rung in trials[name]["rungs"]]
 
 
+@pytest.mark.long
 def test_a_search_that_begins_anew_is_another_run(plan: BasePlan, tmp_path: Path, at_job: Callable[..., None]) -> None:
     """Its trials may have the names of those before: what stands under them was found by other code."""
     space = Space((Dimension("recipe.learning_rate", "loguniform", (0.0005, 0.05)),))
@@ -335,9 +340,12 @@ swept(here.SWEEP, plan, place / "out", shown=True)
 """
 
 
+@pytest.mark.long
 def test_the_run_after_one_that_just_vanished_goes_on_with_its_parent_and_children(
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In short: ``test_only_the_same_run_goes_on_in_a_stopped_parent``."""
+
     def vanish() -> None:
         wait_for(lambda: finished_children(plan))
         raise KeyboardInterrupt
@@ -391,7 +399,7 @@ def opened(plan: BasePlan, place: Path, settings: Any = SETTINGS, **keeps: bool)
     return open_run(subject, place / "out", plan.tracking.uri or "", plan.tracking.experiment)
 
 
-@pytest.mark.parametrize("status", ["KILLED", "FAILED", "RUNNING"])
+@pytest.mark.parametrize("status", ["KILLED", pytest.param("FAILED", marks=pytest.mark.long), "RUNNING"])
 def test_only_the_same_run_goes_on_in_a_stopped_parent(plan: BasePlan, tmp_path: Path, status: str) -> None:
     """Not one that keeps aggregates only: the parent may have scores. Nor one to whose settings a child is strange."""
     tmp_path.joinpath("out").mkdir()

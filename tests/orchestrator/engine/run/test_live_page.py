@@ -134,7 +134,10 @@ def test_the_page_says_how_far_a_sweep_is_while_its_tracker_hangs(
     assert page.read_text() == whole
 
 
-@pytest.mark.parametrize(("error", "cause"), [(KeyboardInterrupt(), "Ctrl-C"), (OSError("it <broke>"), "OSError: it ")])
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [pytest.param(KeyboardInterrupt(), "Ctrl-C", marks=pytest.mark.long), (OSError("it <broke>"), "OSError: it ")],
+)
 def test_the_page_of_a_run_that_breaks_off_says_so_and_stays(
     plan: BasePlan, page: Path, at_job: At, hanging: None, error: BaseException, cause: str
 ) -> None:
@@ -186,6 +189,7 @@ def test_a_report_beside_the_result_of_an_earlier_run_stays_until_the_next_one(
     assert undated(after) == undated(before)
 
 
+@pytest.mark.long
 def test_a_full_disk_costs_the_page_and_not_the_run(
     plan: BasePlan, page: Path, at_job: At, hanging: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +225,7 @@ def test_what_cannot_be_written_leaves_the_file_that_was_there(tmp_path: Path, m
     assert file.read_bytes() == b"first" and list(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.long
 def test_a_store_or_a_comparison_that_fails_costs_numbers_and_not_the_page(
     plan: BasePlan, page: Path, at_job: At, hanging: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +317,7 @@ def test_a_clock_that_is_set_changes_neither_duration_nor_what_is_left(
     assert all(re.fullmatch(r"\d+\.\d s|\d\d s", each) for each in (lasted, left)), (lasted, left)
 
 
+@pytest.mark.long
 def test_a_run_whose_clock_jumps_has_the_same_scores(
     plan: BasePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

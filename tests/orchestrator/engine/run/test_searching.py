@@ -282,7 +282,9 @@ def test_models_that_all_trials_share_are_trained_once_before_them(
     assert said.index(f"population: {PARTS} models, 0 reused, {PARTS} to train") < said.index("trials: 4 to do")
 
 
+@pytest.mark.long
 def test_two_metrics_end_in_a_front(tmp_path: Path) -> None:
+    """In short: ``test_the_front_is_of_trials_that_no_other_beats_in_both``."""
     search = replace(SEARCH, samples=4, scheduler=None, metric=("loss.auc", "right.auc"), mode=("max", "min"))
     document = searched(search, tmp_path).document["search"]
     values = {row["number"]: row["values"] for row in document["trials"]}
@@ -424,7 +426,7 @@ def test_halving_keeps_the_best_share_of_those_before(mode: str) -> None:
 
 
 def test_parts_of_targets_need_their_own_models_only() -> None:
-    plan = load_plan("apollo-smoke")
+    plan = load_plan("apollo-smoke", ["split.shadows=4", "audit.fpr=[0.5]"])
     kind, jobs = kind_named("apollo"), jobs_of(plan)
     parts = parts_of(kind, jobs)
     assert len(parts) == plan.split.targets

@@ -6,12 +6,17 @@ import io
 import json
 import os
 import shlex
+import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orchestrator.cli.main import main
 from orchestrator.engine.run.streams import PLAIN, write_what_can_be_written
+from tests.cases.runs import draw_only
 from tests.cases.undrawn import UNDRAWN
 
 SAID = "ε ≥ 0.49, AUC −.02 …"
@@ -49,13 +54,27 @@ def test_a_rule_that_a_user_asked_for_is_kept() -> None:
     assert stream.errors == "backslashreplace"
 
 
-def scored(folder: Path, redirections: str = "", **variables: str) -> subprocess.CompletedProcess[bytes]:
-    """Judge a table of scores in ``folder``, with ``redirections`` of a shell."""
+SCORE = ("score", "scores.csv", "--member", "member", "--score", "score", "--out", "out")
+REPORT = ("report", "out")
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table of scores, and what was found in it in ``out``."""
+    folder = tmp_path_factory.mktemp("judged")
     rows = [f"{place % 2},{(place * 37 % 101) / 101}" for place in range(200)]
     (folder / "scores.csv").write_text("member,score\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    words = "score scores.csv --member member --score score --out out"
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch)
+        patch.chdir(folder)
+        assert main([*SCORE]) == 0
+    return folder
+
+
+def carried_out(words: Sequence[str], folder: Path, redirections: str = "", **variables: str) -> Any:
+    """Return how a command in ``folder`` has ended, with ``redirections`` of a shell."""
     return subprocess.run(
-        f"exec {shlex.join(UNDRAWN)} {words} {redirections}",
+        f"exec {shlex.join([*UNDRAWN, *words])} {redirections}",
         shell=True,
         cwd=folder,
         capture_output=True,
@@ -64,15 +83,28 @@ def scored(folder: Path, redirections: str = "", **variables: str) -> subprocess
     )
 
 
-@pytest.mark.parametrize("redirections", [pytest.param(">&-", marks=pytest.mark.long), "<&- >&- 2>&-"])
-def test_a_command_whose_streams_are_closed_does_its_work(tmp_path: Path, redirections: str) -> None:
-    done = scored(tmp_path, redirections)
+@pytest.mark.long
+@pytest.mark.parametrize("redirections", [">&-", "<&- >&- 2>&-"])
+def test_a_command_whose_streams_are_closed_does_its_work(judged: Path, tmp_path: Path, redirections: str) -> None:
+    """In short: the next test."""
+    shutil.copy(judged / "scores.csv", tmp_path)
+    done = carried_out(SCORE, tmp_path, redirections)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert json.loads((tmp_path / "out" / "result.json").read_text())["verdict"]
     assert "Verdict" not in (tmp_path / "out" / "scores.parquet").read_text(encoding="latin-1")
 
 
-def test_a_terminal_of_another_encoding_hears_a_result_whole(tmp_path: Path) -> None:
-    done = scored(tmp_path, PYTHONIOENCODING="ascii")
+def test_a_report_whose_streams_are_closed_is_written(judged: Path) -> None:
+    page, result = judged / "out" / "report.html", (judged / "out" / "result.json").read_bytes()
+    page.unlink()
+    done = carried_out(REPORT, judged, "<&- >&- 2>&-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert "</html>" in page.read_text("utf-8")[-20:]
+    assert (judged / "out" / "result.json").read_bytes() == result
+
+
+def test_a_terminal_of_another_encoding_hears_a_result_whole(judged: Path, tmp_path: Path) -> None:
+    shutil.copy(judged / "scores.csv", tmp_path)
+    done = carried_out(SCORE, tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert b"epsilon >= " in done.stdout and b"Verdict: " in done.stdout and done.stdout.isascii()

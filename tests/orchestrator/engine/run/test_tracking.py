@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
 import sqlite3
@@ -32,7 +33,7 @@ APOLLO = kind_named("apollo")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
-    few = ("base", "beta=16", "steps=1")
+    few = ("base", "beta=16")
     chosen = [entry for entry in settings(sweep=True) if entry["setting"] in few]
     assert len(chosen) == len(few)
     result = write_run(out, sweep=True, chosen=chosen, targets=2, points=100)
@@ -102,12 +103,25 @@ def test_a_sweep_is_read_back_and_the_same_run_again_is_no_second_one(run, tmp_p
     assert after.keys() == before.keys() and after[logged["parent"]].data.metrics["seconds"] == 1.0
     for identity, run in before.items():
         assert after[identity].data.params == run.data.params and after[identity].info.end_time == run.info.end_time
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.long
+def test_other_runs_of_a_plan_are_runs_of_their_own_and_what_mlflow_refuses_is_one_line(run, tmp_path, capfd):
+    """In short: the test above, and a file that is no database."""
+    from mlflow import MlflowClient
+
+    out, result = shutil.copytree(run[0], tmp_path / "out"), {**run[1], "plan_hash": "0123456789abcdef"}
+    (out / "mlflow.db").unlink(missing_ok=True)
+    logged = log_result(APOLLO, result, out, None, "orch")
+    client = MlflowClient(tracking_uri=logged["uri"])
+    before = {run.info.run_id: run for run in every_run(client, logged)}
     bare = log_result(APOLLO, {**result, "aggregate_only": True, "pictures": False}, out, None, "orch")
     assert bare["parent"] != logged["parent"]  # the finished one has the scores
     before |= {run.info.run_id: run for run in every_run(client, logged)}
-    fewer = {**result, "settings": result["settings"][:2]}
+    fewer = {**result, "settings": result["settings"][:1]}
     other = log_result(APOLLO, fewer, out, None, "orch")
-    assert other["parent"] != logged["parent"] and len(every_run(client, logged)) == len(before) + 3
+    assert other["parent"] != logged["parent"] and len(every_run(client, logged)) == len(before) + 2
     tags = [client.get_run(entry["parent"]).data.tags["orch.plan_hash"] for entry in (logged, other)]
     assert tags[0] == tags[1]
     assert capfd.readouterr() == ("", "")

@@ -167,19 +167,25 @@ def test_a_database_that_a_plan_names_sends_nothing_to_a_server_unasked(
     assert not loot.seen
 
 
-def test_the_users_own_word_lets_a_database_lead_where_it_does(
-    plan: str, loot: Takes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_own_word_lets_a_database_lead_where_it_does(loot: Takes, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = prepared(Path("own.db"), f"http://{loot.place}/mine")
     require_places(None, "orch", Path("out"))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     require_places(None, "orch", Path("out"))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+
+
+@pytest.mark.long
+def test_an_audit_sends_its_files_to_where_the_users_own_database_leads(plan: str, loot: Takes) -> None:
+    """In short: the test above."""
+    uri = prepared(Path("own.db"), f"http://{loot.place}/mine")
     assert main(audit(plan, "--set", f"tracking.uri={uri}")) == 0
     assert loot.seen and all(path.startswith("/mine/") for path, _ in loot.seen)
 
 
-@pytest.mark.parametrize("location", ["{here}/elsewhere", "file://{here}/elsewhere", "s3://theirs/x"])
+@pytest.mark.parametrize(
+    "location",
+    ["{here}/elsewhere", pytest.param("file://{here}/elsewhere", marks=pytest.mark.long), "s3://theirs/x"],
+)
 def test_the_database_of_a_run_folder_leads_nowhere_else(
     plan: str, location: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -369,13 +375,23 @@ def test_links_lead_no_tracked_file_elsewhere(tracked: None, name: str, capsys: 
     assert place.name in capsys.readouterr().err and not Path("elsewhere").exists()
 
 
-def test_databases_share_no_place_and_their_files_are_for_the_owner(plan: str, store: Path) -> None:
+def check_for_the_owner_alone(artifacts: Path) -> None:
+    assert stat.S_IMODE(artifacts.stat().st_mode) == 0o700
+    named = [file for file in artifacts.rglob("*") if file.name == "scores.parquet" or file.suffix == ".csv"]
+    assert named and all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in named)
+
+
+def test_tracked_files_are_for_the_owner(first_run: Path) -> None:
+    check_for_the_owner_alone(first_run / "out" / "mlartifacts")
+
+
+@pytest.mark.long
+def test_runs_in_two_folders_share_a_database_whose_files_are_for_the_owner(plan: str, store: Path) -> None:
+    """In short: the test above."""
     tracked_at(store, f"sqlite:///{Path('tracked.db').absolute()}")
     for out in ("one", "two"):
         assert main(audit(out=out)) == 0, "the experiment of an earlier run in another folder"
-    assert stat.S_IMODE(Path("mlartifacts").stat().st_mode) == 0o700
-    named = [file for file in Path("mlartifacts").rglob("*") if file.name == "scores.parquet" or file.suffix == ".csv"]
-    assert named and all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in named)
+    check_for_the_owner_alone(Path("mlartifacts"))
 
 
 def test_places_of_runs_are_those_below_the_experiments() -> None:

@@ -112,10 +112,12 @@ def quoted(plan: Any, changes: Any, name: str) -> float:
     return kind.comparison(setting, store)[METRIC[plan.kind].replace("defended", arm)]
 
 
-@pytest.mark.parametrize("kind", ONE)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_tune_goes_on_where_it_was_and_says_the_same_with_two_workers(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In short: ``test_live_page.py`` and ``toy/test_toy.py``, of an audit that is stopped, and of two workers."""
     plan, choice = small_choice(kind, tmp_path / "store")
     perform, done = WorkerContext.perform, Counter[str]()
 
@@ -144,10 +146,12 @@ def test_a_killed_tune_goes_on_where_it_was_and_says_the_same_with_two_workers(
     assert tables[0] == tables[1]
 
 
-@pytest.mark.parametrize("kind", ONE)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_page_begins_with_the_choice_and_settings_are_nested_runs(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In short: ``test_live.py`` of the toy kind, and ``tests/orchestrator/report/test_selection.py``."""
     draw_only(monkeypatch)
     first, noted = Selecting.do_first, []
 
@@ -185,9 +189,11 @@ def test_the_page_begins_with_the_choice_and_settings_are_nested_runs(
     assert audited == {found["winner"], found["own"]}
 
 
+@pytest.mark.long
 def test_with_mode_min_the_defence_that_leaves_least_is_chosen_and_the_same_command_again_adds_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In short: ``test_live.py``, of the toy kind."""
     from mlflow import MlflowClient
 
     draw_only(monkeypatch)
@@ -245,22 +251,27 @@ def test_the_price_of_a_tune_is_that_of_the_rehearsals_and_of_two_audits(kind: s
     assert {stage.stage: stage.needed for stage in cost.stages} == {stage: len(keys) for stage, keys in jobs.items()}
 
 
-def test_values_of_a_rehearsal_are_means_of_units_and_not_of_targets_in_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [("mia", "loss.auc"), pytest.param("gnq", "none.loss.none.auc", marks=pytest.mark.long)],
+)
+def test_values_of_a_rehearsal_are_means_of_units_and_not_of_targets_in_them(
+    kind: str, metric: str, tmp_path: Path
+) -> None:
     """Twins of a pool hang on one draw, so that an interval takes them together."""
-    for kind, metric in (("mia", "loss.auc"), ("gnq", "none.loss.none.auc")):
-        plan, _ = small_choice(kind, tmp_path / kind)
-        selection, store = selection_of(kind_named(kind)), Store(str(plan.compute.store))
-        design = open_design(plan, store)
-        context = WorkerContext(kind_named(kind), design, store)
-        jobs = [job for job in design.jobs() if job.stage != "score" or job.label in ("", "none")]
-        for job in jobs:
-            context.perform(job)
-        setting = Setting("plan", {}, plan, tuple(jobs))
-        found = selection.values(setting, store, metric)
-        values = list(found.values())
-        assert list(found) == list(range(plan.split.pools)) and len(set(values)) == len(values)
-        wanted = kind_named(kind).comparison(setting, store)[metric]
-        np.testing.assert_allclose(fmean(values), wanted)
+    plan, _ = small_choice(kind, tmp_path)
+    selection, store = selection_of(kind_named(kind)), Store(str(plan.compute.store))
+    design = open_design(plan, store)
+    context = WorkerContext(kind_named(kind), design, store)
+    jobs = [job for job in design.jobs() if job.stage != "score" or job.label in ("", "none")]
+    for job in jobs:
+        context.perform(job)
+    setting = Setting("plan", {}, plan, tuple(jobs))
+    found = selection.values(setting, store, metric)
+    values = list(found.values())
+    assert list(found) == list(range(plan.split.pools)) and len(set(values)) == len(values)
+    wanted = kind_named(kind).comparison(setting, store)[metric]
+    np.testing.assert_allclose(fmean(values), wanted)
 
 
 def test_settings_are_compared_over_the_units_of_the_plans_own_and_left_out_where_they_lack_one() -> None:

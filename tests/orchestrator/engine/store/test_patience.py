@@ -168,7 +168,7 @@ def test_one_attempt_is_one_request(server: str, bucket: str) -> None:
 BIG = {"weights.safetensors": pack_arrays({"w": np.arange(3_000_000, dtype="f4")})}  # 12 MB
 
 
-@pytest.mark.parametrize("broken", ["partNumber=2", "uploads"])
+@pytest.mark.parametrize("broken", ["partNumber=2", pytest.param("uploads", marks=pytest.mark.long)])
 def test_a_large_file_that_breaks_off_is_put_again_whole(server: str, bucket: str, broken: str) -> None:
     count = itertools.count()
 
@@ -183,7 +183,9 @@ def test_a_large_file_that_breaks_off_is_put_again_whole(server: str, bucket: st
     assert time.pauses
 
 
+@pytest.mark.long
 def test_a_large_file_that_never_arrives_leaves_no_artefact(server: str, bucket: str) -> None:
+    """In short: a large file that breaks off, and ``test_a_store_that_stays_away_ends_the_command_with_3``."""
     with proxy_before(server, lambda method, path: 503 if "partNumber=2" in path else None) as proxy:
         store, _ = hurried(uri(proxy.place, bucket))
         store.storage.patience.limit = 0.5  # type: ignore[attr-defined]

@@ -343,13 +343,14 @@ def test_stages_and_keys_cannot_leave_their_folder(store: Store, name: str) -> N
         store.put("train", name, DOCUMENT, FILES)
 
 
-def test_writers_and_removers_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [60, pytest.param(300, marks=pytest.mark.long)])
+def test_writers_and_removers_of_one_folder_do_not_disturb_each_other(tmp_path: Path, rounds: int) -> None:
     """The last file that goes takes the folder with it, in the midst of others' writing."""
     disk = storage.Disk(str(tmp_path))
     failures: list[BaseException] = []
 
     def come_and_go(name: str) -> None:
-        for _ in range(300):
+        for _ in range(rounds):
             try:
                 disk.publish("claims", {name: b"{}"})
                 disk.remove_file(f"claims/{name}")
