@@ -44,7 +44,9 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     rows = [f"person{place},{place % 2},{rng.normal() + place % 2}" for place in range(80)]
     (folder / "scores.csv").write_text("\n".join(["id,member,score", *rows]))
-    assert main(["score", str(folder / "scores.csv"), "--out", str(folder / "run")]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "auc", "verdict")
+        assert main(["score", str(folder / "scores.csv"), "--out", str(folder / "run")]) == 0
     return folder / "run"
 
 
@@ -135,7 +137,10 @@ def test_scores_are_written_beside_links_and_through_none(
     assert json.loads((theirs / "result.json").read_text())["kind"] == "score"
 
 
-def test_a_comparison_is_written_through_no_link(tmp_path: Path, theirs: Path, scored: Path) -> None:
+def test_a_comparison_is_written_through_no_link(
+    tmp_path: Path, theirs: Path, scored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch, "differences")
     out = tmp_path / "compared"
     (out / "figures").mkdir(parents=True)
     for name in ("compare.json", "report.html", "figures/differences.csv"):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from audits.data.catalogue import CATALOGUE
 from audits.models import make_model
 from orchestrator.kinds import KINDS
 from tests.cases.endpoint import serving, status
@@ -40,11 +41,12 @@ def named(plan: Refused) -> str:
 def family(plan: Refused) -> tuple[object, ...]:
     """Return what plans have in common that are refused by one of a few checks: where the fault lies.
 
-    That is the section of the plan's last change, or the reader of its data.
+    That is the reader of the data that they name, or the section of their last change.
     """
-    field, _, value = (plan.changes or ("",))[-1].partition("=")
-    read = value.partition(":")[0] if field == "data.name" else field.partition(".")[0]
-    return plan.kind, plan.place, re.sub(r"\d", "", Path(plan.source).name), read
+    changes = [change.partition("=")[::2] for change in plan.changes]
+    data = [value.partition("?")[0].partition(":")[0] for field, value in changes if field == "data.name"]
+    where = [name if name in CATALOGUE else "unknown" for name in data] or [field for field, _ in changes[-1:]]
+    return plan.kind, plan.place, re.sub(r"\d", "", Path(plan.source).name), *(each.partition(".")[0] for each in where)
 
 
 def compared() -> Iterator[Any]:

@@ -314,7 +314,7 @@ def bomb(kind: str, size: int) -> bytes:
 def test_results_that_would_unpack_to_more_than_are_sent_are_refused(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = 2**20
+    most = 2**18
     monkeypatch.setattr(handover, "MOST_BYTES", most)
     data = bomb(kind, 64 * most)
     lines = [f"{handover.MARK} 0 {base64.b64encode(data).decode()}"]
