@@ -185,7 +185,8 @@ def test_the_members_of_a_trained_run_are_written_down() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "server", [loaded_here, pytest.param(by_mlflow, marks=pytest.mark.needs("bash"))]  # MLflow starts it so
+    "server",
+    [loaded_here, pytest.param(by_mlflow, marks=pytest.mark.needs("bash"))],  # MLflow starts it so
 )
 @pytest.mark.timeout(1800)
 def test_a_model_that_orch_trained_is_served_and_audited_as_its_weights_are(

@@ -269,9 +269,7 @@ def test_a_search_that_has_not_ended_is_not_written_over(
     assert digests() == before
 
 
-@family(
-    "words", [("sweep", "o.yaml"), ("sweep", "--resume"), AUDIT, VARY, TUNE], default=(0, 2, 4), ids=" ".join
-)
+@family("words", [("sweep", "o.yaml"), ("sweep", "--resume"), AUDIT, VARY, TUNE], default=(0, 2, 4), ids=" ".join)
 def test_one_command_at_a_time_writes_into_a_folder(
     words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:

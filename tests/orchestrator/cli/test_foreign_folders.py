@@ -401,9 +401,7 @@ def test_a_report_shows_pictures_of_the_data_of_the_run_alone(
     assert reported(earlier, "npz:private.npz") == [] and "fingerprint" in capsys.readouterr().err
 
 
-@family(
-    "name", ["npz:pipe", "table:pipe", "text:pipe", "parquet:pipe", "folder:pipe", "imdb:pipe"], default=(0, 3)
-)
+@family("name", ["npz:pipe", "table:pipe", "text:pipe", "parquet:pipe", "folder:pipe", "imdb:pipe"], default=(0, 3))
 def test_a_report_does_not_wait_for_a_pipe_that_a_plan_calls_its_data(exposing: dict[str, Any], name: str) -> None:
     os.mkfifo("pipe")
     assert reported(exposing, name) == []

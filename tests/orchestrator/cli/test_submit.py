@@ -56,9 +56,7 @@ def test_what_is_sent_is_what_was_said_but_for_what_concerns_this_machine(tmp_pa
     assert read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE]).words[1:3] == ("tmia", "tmia-smoke")
 
 
-@family(
-    "swept", [["mine.yaml"], ["apollo-ablation", "apollo-smoke"], ["--vary", f"{BETA}=1,4"]], default=(0, 2)
-)
+@family("swept", [["mine.yaml"], ["apollo-ablation", "apollo-smoke"], ["--vary", f"{BETA}=1,4"]], default=(0, 2))
 def test_a_choice_is_sent_with_its_sweep_and_its_metric(
     swept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,7 +174,6 @@ def test_a_sweep_runs_equal_settings_once_and_says_so(
     assert {row["setting"] for row in document["table"]} == {"a", "d"}
     # a target with 4 shadows and 2 offline ones, whatever the number of settings
     assert len(store.keys("train")) == document["population"]["models"] - len(store.keys("unlearn")) == 7
-    assert list((out / "figures").glob("sweep*.svg")) and "ε (radius per step)" in (out / "report.html").read_text()
     assert main(["sweep", "--resume", "--out", str(out)]) == 0
     again = json.loads((out / "result.json").read_text())
     assert again["table"] == document["table"] and again["population"]["trained"] == 0

@@ -49,7 +49,7 @@ def plan(folder: Path, root: str = "null") -> None:
     (folder / "plan.yaml").write_text(
         f"audit: {{kind: apollo, fpr: [0.5]}}\ndata: {{name: '{NAME}', root: {root}}}\n"
         "split: {targets: 1, shadows: 4, offline_shadows: 2, train_size: 60, target_pool: 120, shadow_pool: 400,\n"
-        "        test_pool: 100, candidates: {forget: 5, unseen: 5}}\n"
+        "        test_pool: 100, candidates: {forget: 5, unseen: 20}}\n"
     )
 
 
