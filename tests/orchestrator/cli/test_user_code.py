@@ -48,8 +48,8 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def plan(folder: Path, root: str = "null") -> None:
     (folder / "plan.yaml").write_text(
         f"audit: {{kind: apollo, fpr: [0.5]}}\ndata: {{name: '{NAME}', root: {root}}}\n"
-        "split: {targets: 1, shadows: 4, offline_shadows: 2, train_size: 60, target_pool: 120, shadow_pool: 400,\n"
-        "        test_pool: 100, candidates: {forget: 5, unseen: 20}}\n"
+        "split: {targets: 1, shadows: 4, offline_shadows: 2, train_size: 60, forget: 0.5, target_pool: 120,\n"
+        "        shadow_pool: 400, test_pool: 100, candidates: {forget: 12, unseen: 20}}\n"
     )
 
 
