@@ -72,17 +72,21 @@ def test_the_command_that_opens_the_tracked_run_is_in_one_line(whole: Shown) -> 
     assert len(line) > 80 and re.fullmatch(command, line.rstrip())
 
 
-def test_a_report_is_printed_as_its_run_was_and_without_colours_where_that_is_asked_for(
-    whole: Shown, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_is_printed_as_its_run_was(whole: Shown, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw_only(monkeypatch)
-    report = shown_here(["report", str(place / "few"), "--no-color"])
+    report = shown_here(["report", str(place / "few")])
     assert report.code == 0, report.text
-    assert COLOURS.search(whole.raw) and not COLOURS.search(report.raw)
     first, _, rest = report.text.partition("\n")
     assert first.startswith("wrote ") and rest.strip()
     assert all(len(line.rstrip()) <= 80 for line in rest.split("\n"))
     assert rest.strip() in whole.text
+
+
+def test_colours_are_off_where_that_is_asked_for(whole: Shown, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch)
+    again = shown_here(words("few", place, "--no-color"))
+    assert again.code == 0 and "─" in again.text
+    assert COLOURS.search(whole.raw) and not COLOURS.search(again.raw)
 
 
 @pytest.mark.long
@@ -92,8 +96,8 @@ def test_so_it_does_for_all_kinds(name: str, place: Path) -> None:
 
 
 @pytest.mark.long
-def test_colours_of_a_run_are_off_where_that_is_asked_for(place: Path) -> None:
-    """In short: the report of a run, above."""
+def test_colours_of_a_process_of_its_own_are_off_where_that_is_asked_for(place: Path) -> None:
+    """In short: the test above, in this process."""
     assert COLOURS.search(shown("few", place).raw)
     assert not COLOURS.search(shown("few", place, "--no-color").raw)
 
