@@ -338,6 +338,22 @@ def test_results_that_are_no_archive_are_damage(kind: str, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("name", ["../beside", "figures/../../beside", "/beside", "a link"])
+def test_results_are_files_below_their_folder_alone(name: str, tmp_path: Path) -> None:
+    buffer, member = io.BytesIO(), tarfile.TarInfo(name)
+    if name == "a link":
+        member.type, member.linkname = tarfile.SYMTYPE, str(tmp_path / "beside")
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        archive.addfile(member)
+    data = buffer.getvalue()
+    log = (
+        f"{handover.MARK} 0 {base64.b64encode(data).decode()}\n{handover.MARK} end 1 {hashlib.sha256(data).hexdigest()}"
+    )
+    with pytest.raises(DamagedHandover, match="which is no file of a run"):
+        unpack(log, tmp_path / "out")
+    assert [*tmp_path.iterdir()] == [tmp_path / "out"] and not [*(tmp_path / "out").iterdir()]
+
+
 def headers(kind: str) -> bytes:
     """Return an archive that tarfile reads without an end, or ends by an error of another kind than its own."""
     member = tarfile.TarInfo("b")
