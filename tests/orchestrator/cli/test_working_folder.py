@@ -17,6 +17,7 @@ from orchestrator.cli.session import Session
 from orchestrator.cli.submit import start
 from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.jobs import code_version
+from orchestrator.report.style import drawing, save
 from tests.cases.planted import ROOT, command, plant, run
 
 LATE = ("matplotlib", "mlflow", "numpy", "pyarrow", "pydantic", "ray", "scipy", "sklearn", "torch", "yaml")
@@ -184,8 +185,6 @@ STYLE = {"text.usetex": True, "lines.linestyle": "--", "axes.titlepad": 90.0}
 def test_figures_do_not_follow_a_style_that_is_set(tmp_path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
-
-    from orchestrator.report.style import drawing, save
 
     def page() -> str:
         with drawing("one"):
