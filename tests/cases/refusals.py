@@ -73,7 +73,8 @@ def rows(test: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a table that parametrises a test."""
     (mark,) = (each for each in test.pytestmark if each.name == "parametrize")  # type: ignore[attr-defined]  # pytest's
     for row in mark.args[1]:
-        yield row if isinstance(row, tuple) else (row,)
+        values = tuple(row.values) if isinstance(row, type(pytest.param())) else row  # of whatever tier
+        yield values if isinstance(values, tuple) else (values,)
 
 
 def refusals(capsys: pytest.CaptureFixture[str], command: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +87,12 @@ def in_text(path: Path, text: str, pattern: re.Pattern[str]) -> Iterator[Command
         line = " ".join(match[match.lastindex or 0].split())
         if not re.search(r"[{…]", line):
             yield from (Command(path, words, whole=False) for words in split_line(line.rstrip(".,:")))
+
+
+def validated(command: Sequence[str]) -> list[str]:
+    """Return the words by which a plan is checked that ``command`` (orch audit KIND PLAN …) carries out."""
+    assert command[:2] == ["orch", "audit"], command
+    return ["validate", command[3]]
 
 
 def listed(path: Path) -> Iterator[Command]:

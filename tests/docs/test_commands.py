@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,17 +137,31 @@ def check(name: str, values: dict[str, Any]) -> None:
         assert plan.kind == load_plan(sweep_told(values).base).kind
 
 
-@pytest.mark.parametrize("command", of_one_page([*ORCH, *NAMED]), ids=str)
+def by_file() -> Iterator[Any]:
+    """Yield the files that tell of commands, each with these."""
+    found: dict[Path, list[Command]] = {}
+    for command in of_one_page([*ORCH, *NAMED]):
+        found.setdefault(command.path, []).append(command)
+    for path, commands in found.items():
+        yield pytest.param(path, commands, id=str(path.relative_to(ROOT)))
+
+
+@pytest.mark.parametrize(("path", "commands"), by_file())
 def test_the_command_line_takes_what_readers_are_told(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, commands: list[Command], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if command.path.suffix == ".md":
-        for name, text in files_of(command.path).items():
-            Path(name).write_text(text)
-    parsed = parse(command.words[1:], command.whole)
-    if parsed is not None and parsed.parent is not None:
-        check(str(parsed.info_name), parsed.params)
+    for name, text in files_beside(path).items():
+        Path(name).write_text(text)
+    wrong = {}
+    for command in commands:
+        try:
+            parsed = parse(command.words[1:], command.whole)
+            if parsed is not None and parsed.parent is not None:
+                check(str(parsed.info_name), parsed.params)
+        except (AssertionError, click.ClickException, BadInput) as error:
+            wrong[str(command)] = repr(error)
+    assert wrong == {}
 
 
 def test_every_command_is_told_of_somewhere() -> None:
@@ -172,7 +186,17 @@ def lines_to_run() -> dict[tuple[tuple[str, ...], ...], Path]:
     return found
 
 
-@pytest.mark.parametrize(("lines", "path"), lines_to_run().items(), ids=lambda value: getattr(value, "name", ""))
+DEAR = ("data.md", "sweeps.md")
+"""Pages whose plans and sweeps take longest to be laid out."""
+
+
+@pytest.mark.parametrize(
+    ("lines", "path"),
+    [
+        pytest.param(lines, path, id=path.name, marks=pytest.mark.long if path.name in DEAR else ())
+        for lines, path in lines_to_run().items()
+    ],
+)
 def test_commands_of_seconds_do_what_they_say_one_after_the_other(
     lines: Sequence[Sequence[str]], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

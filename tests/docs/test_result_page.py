@@ -17,6 +17,7 @@ SCHEMAS = sorted((ROOT / "orchestrator" / "schemas").glob("*.json"))
 HEADS = {"apollo": "Apollo: ", "tmia": "TMIA: ", "gnq": "GNQ: ", "mia": "MIA: ", "gnq-target": "GNQ of a given model: "}
 HEADS |= {"score": "Scores from elsewhere: ", "compare": "Comparisons: "}
 COMMON = "Fields of every result.json"
+TOPS = (".ci", "actors", "audits", "benchmarks", "docs", "examples", "orchestrator", "tests", "tune_spaces")
 ROOMS = (".", "orchestrator", "orchestrator/gnq", "orchestrator/engine", "audits", "tune_spaces")
 
 WORD = re.compile(r"\w+")
@@ -72,7 +73,7 @@ def places(text: str) -> set[str]:
 def found(place: str) -> bool:
     """Say whether a file of the repository has the name, which may leave out the folders before it."""
     name = place.rstrip("/")
-    return any(True for folder in ("", "**/") for _ in ROOT.glob(f"{folder}{name}"))
+    return any(True for folder in ("", *(f"{top}/**/" for top in TOPS)) for _ in ROOT.glob(f"{folder}{name}"))
 
 
 @pytest.mark.parametrize("place", sorted(places(ARCHITECTURE)))

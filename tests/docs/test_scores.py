@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.main import main
+from tests.cases.runs import draw_only
 from tests.docs.commands import BLOCK, ROOT, split_line
 
 
 @pytest.mark.parametrize(("page", "left"), [("score", "scored/result.json"), ("compare", "compared/compare.json")])
 def test_a_how_to_runs_as_it_stands(page: str, left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    draw_only(monkeypatch)
     for language, block in BLOCK.findall((ROOT / "docs" / "how-to" / f"{page}.md").read_text()):
         if language == "python":
             exec(block, {})

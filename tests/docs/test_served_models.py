@@ -27,8 +27,9 @@ from audits.queries.served.patience import Pace
 from audits.queries.served.reading import Reading
 from audits.targets.weights import read_weights, with_weights
 from orchestrator.cli.main import main
-from orchestrator.kinds import check_against_data, plan_from
+from orchestrator.kinds import check_against_data, load_plan, plan_from
 from tests.cases.endpoint import serving
+from tests.cases.kept import finished
 from tests.cases.ports import free_ports
 from tests.cases.runs import UnshownRun, draw_only
 from tests.docs.commands import BLOCK, ROOT, in_blocks, python_blocks
@@ -175,9 +176,17 @@ def by_mlflow(model: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/invocations"
 
 
+def test_the_members_of_a_trained_run_are_written_down() -> None:
+    Path("trained").symlink_to(finished("mia"))
+    run(MEMBERS)
+    found, plan = Path("members.txt").read_text().split(), load_plan("trained/plan.yaml").resolved()
+    assert len({*found}) == len(found) == plan["split"]["train_size"]
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     "server",
-    [loaded_here, pytest.param(by_mlflow, marks=[pytest.mark.long, pytest.mark.needs("bash")])],  # MLflow starts it so
+    [loaded_here, pytest.param(by_mlflow, marks=pytest.mark.needs("bash"))],  # MLflow starts it so
 )
 @pytest.mark.timeout(1800)
 def test_a_model_that_orch_trained_is_served_and_audited_as_its_weights_are(

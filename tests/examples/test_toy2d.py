@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,10 @@ def test_regions_are_the_definitions_of_under_and_over(example, unlearned, retra
     np.testing.assert_array_equal(example.regions(scene, points), [side, 0, 0, 0])
 
 
-def test_the_example_draws_a_short_play(example, tmp_path):
-    scene = example.play(recipe=Recipe(learning_rate=1e-3, epochs=2), search=SearchSettings(epsilon=0.05, steps=3))
+def test_the_example_draws_a_short_play(example, tmp_path, monkeypatch):
+    monkeypatch.setattr(example, "LAYERS", {"hidden": (32, 32), "batch_norm": True})
+    few = replace(example.SPLIT, shadows=8)
+    scene = example.play(few, recipe=Recipe(learning_rate=1e-3, epochs=2), search=SearchSettings(epsilon=0.05, steps=3))
     assert scene.paths.shape == (40, 2, 3, 2)
     radii = (scene.paths - scene.x[:, None, None]).norm(dim=-1)
     shells = torch.arange(1, 4) * 0.05

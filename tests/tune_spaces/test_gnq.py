@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +20,15 @@ from orchestrator.cli.main import main
 from orchestrator.gnq.plan import GnqPlan, Inversion
 from orchestrator.gnq.result.arms import at_random, opponents
 from orchestrator.kinds import check_against_data, load_plan
+from tests.cases.families import family
 from tune_spaces import SWEEPS
 from tune_spaces.gnq import REMOVED_BY, SEEDS, sizes
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "gnq-fashion-mnist.yaml")
 PAPER = ("gnq-cifar10", "gnq-cifar100", "gnq-mnist", "gnq-imdb")
 PLANS = (*PAPER, "gnq-tiny-imagenet", "gnq-faces", "gnq-fashion14", "gnq-smoke", EXAMPLE)
+SOME = tuple(PLANS.index(name) for name in ("gnq-cifar10", "gnq-imdb", "gnq-fashion14"))
+"""Photographs, texts, and the default."""
 STAND_INS = {
     "gnq-imdb": ((128,), 2),
     "gnq-tiny-imagenet": ((3, 64, 64), 200),
@@ -35,6 +39,7 @@ STAND_INS = {
 SWEPT = tuple(name for name in SWEEPS if name.startswith("gnq-"))
 
 
+@functools.cache
 def plan_of(name: str, *overrides: str) -> GnqPlan:
     plan = load_plan(name, overrides)
     assert isinstance(plan, GnqPlan)
@@ -45,8 +50,8 @@ def settings_of(sweep: str, plan: GnqPlan) -> dict[str, GnqPlan]:
     return {name: plan.changed(changes) for name, changes in SWEEPS[sweep].settings(plan.resolved()).items()}
 
 
+@family("name", PLANS, default=SOME)
 @pytest.mark.parametrize("sweep", SWEPT)
-@pytest.mark.parametrize("name", PLANS)
 def test_every_setting_of_every_sweep_is_a_plan_of_its_own(sweep: str, name: str) -> None:
     found = settings_of(sweep, plan_of(name))
     assert len({plan.plan_hash for plan in found.values()}) == len(found)
@@ -57,7 +62,7 @@ def test_every_setting_of_every_sweep_is_a_plan_of_its_own(sweep: str, name: str
         assert all(f"random-{share:g}" in plan.arms for share in removed)
 
 
-@pytest.mark.parametrize("name", PAPER)
+@family("name", PAPER, default=(0, 3))
 def test_plans_of_the_paper_fit_data_of_the_known_size(name: str) -> None:
     if name == "gnq-imdb":
         pytest.importorskip("transformers")
@@ -67,7 +72,7 @@ def test_plans_of_the_paper_fit_data_of_the_known_size(name: str) -> None:
     check_against_data(plan_of(name), absent=True)
 
 
-@pytest.mark.parametrize("name", PLANS)
+@family("name", PLANS, default=SOME)
 def test_every_model_of_every_setting_can_be_built_on_the_data_of_the_plan(name: str) -> None:
     plan = plan_of(name)
     facts = describe(plan.data.name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from audits.tmia.design import check_sizes, warnings_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan, sizes
+from tests.cases.families import family
 from tests.cases.small_data_sets import write_idx_set, write_sets_of_the_tmia_paper
 from tune_spaces import SWEEPS
 
@@ -42,6 +44,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@functools.cache
 def plan_of(name: str, *overrides: str) -> TmiaPlan:
     plan = load_plan(name, overrides)
     assert isinstance(plan, TmiaPlan)
@@ -109,7 +112,7 @@ def test_the_default_runs_all_three_attacks_and_near_students() -> None:
     check_against_data(plan)
 
 
-@pytest.mark.parametrize("name", ["tmia-cifar100", "tmia-flowers102"])
+@family("name", ["tmia-flowers102", "tmia-cifar100"], default=(0,))
 def test_plans_of_known_sizes_are_checked_without_their_data(name: str) -> None:
     plan = plan_of(name, "model.settings.width=2")
     check_against_data(plan, absent=True)
@@ -117,7 +120,7 @@ def test_plans_of_known_sizes_are_checked_without_their_data(name: str) -> None:
         check_against_data(plan)
 
 
-@pytest.mark.parametrize("name", ["tmia-caltech101", "tmia-pubfig83"])
+@family("name", ["tmia-pubfig83", "tmia-caltech101"], default=(0,))
 def test_plans_of_unknown_classes_say_where_the_data_were_looked_for(name: str) -> None:
     with pytest.raises(BadInput, match="not found in"):
         check_against_data(plan_of(name), absent=True)
@@ -218,7 +221,10 @@ def test_pools_that_a_plan_cannot_have_are_left_out() -> None:
         settings_of("tmia-pool", plan_of("tmia-fashion14", "split.classes=even", "split.attacker_points=20000", *FEW))
 
 
-@pytest.mark.parametrize("name", sorted(set(SWEPT) - {"tmia-pool"}))
+LADDER = "tmia-transfer-ladder"  # of many settings
+
+
+@family("name", others := sorted({*SWEPT} - {"tmia-pool"}), default={*range(len(others))} - {others.index(LADDER)})
 def test_the_sweeps_fit_other_plans(name: str) -> None:
     """Halves of CIFAR-100 are too small for the plan's training sets, which then shrink."""
     overrides = ["model.settings.dropout=0.0"] if name == "tmia-dropout" else []
@@ -239,9 +245,10 @@ def test_the_architectures_are_of_the_plans_size() -> None:
     assert photographs["vgg19"].model.settings["stem"] == "imagenet"
 
 
-@pytest.mark.parametrize(
+@family(
     "model",
     ["{name: mlp, settings: {hidden: [5, 5, 5]}}", "{name: cnn, settings: {channels: [2, 3]}}", "{name: vgg16}"],
+    default=(0, 1),
 )
 def test_every_number_of_frozen_layers_is_tried_and_teachers_are_shared(model: str) -> None:
     data = "cifar100" if "vgg" in model else "fashion14"
@@ -259,7 +266,7 @@ def test_every_number_of_frozen_layers_is_tried_and_teachers_are_shared(model: s
         assert one.transfer.data is None if near else one.transfer.data.name == "digits?size=14"
 
 
-@pytest.mark.parametrize(("name", "layers"), [("tmia-frozen-cnn", 4), ("tmia-frozen-vgg", 14)])
+@family("name, layers", [("tmia-frozen-cnn", 4), ("tmia-frozen-vgg", 14)], default=(0,))
 def test_one_command_an_architecture_tries_every_number_of_frozen_layers(name: str, layers: int) -> None:
     plan = plan_of(str(EXAMPLES / f"{name}.yaml"))
     settings = settings_of("tmia-frozen-layers", plan)
@@ -308,7 +315,7 @@ def test_table_2_has_the_papers_three_students_of_caltech101_on_three_architectu
         assert (one.transfer.train_size, one.transfer.n_frozen, one.transfer.classes) == (5486, 0, None)
 
 
-@pytest.mark.parametrize("mode", ["II", "III"])
+@family("mode", ["II", "III"], default=(1,))
 def test_students_and_teachers_of_the_paper_learn_their_own_data_sets(
     mode: str, nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from orchestrator.engine.plan.addresses import reached
 from orchestrator.engine.plan.reach import Reach, quoted
 from orchestrator.engine.plan.sections import Tracking
 from orchestrator.engine.plan.served import Served
+from tests.cases.families import family
 
 TARGET = "audit: {kind: mia, attacks: [loss], judge: loss, fpr: [0.1]}\ndata: {name: digits}\nsplit: {test: 200}\n"
 SERVED = (
@@ -205,7 +206,7 @@ def test_answers_are_remembered_for_a_place_and_a_credential(monkeypatch: pytest
         assert len(asked) == times
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.4.5", "localhost", "[::1]"])
+@family("host", ["127.0.0.1", "127.3.4.5", "localhost", "[::1]"], default=(0, 3))
 def test_a_server_of_this_machine_is_asked_about_as_others_are(
     host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from audits.data.tables import read_table
 from audits.errors import BadInput
 from orchestrator.cli.main import main
 from orchestrator.engine.run.result_head import SCHEMA
+from tests.cases.families import family
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
@@ -149,10 +151,9 @@ NESTED: dict[str, Callable[[pa.Array], pa.Array]] = {
 }
 
 
-@pytest.mark.parametrize("shape", NESTED)
-@pytest.mark.parametrize("lying", [False, True])
+@family("lying, shape", product((False, True), NESTED), default=(0, 7, 9))
 def test_no_more_is_unpacked_than_may_be_whatever_a_file_says_of_itself(
-    shape: str, lying: bool, tmp_path: Path, room: None
+    lying: bool, shape: str, tmp_path: Path, room: None
 ) -> None:
     file = tmp_path / "a.parquet"
     texts = pa.array(["x" * 50_000]).take(pa.array(np.zeros(4000, np.int64)))
@@ -195,7 +196,7 @@ def test_a_dictionary_is_counted_once_however_many_rows_refer_to_it(tmp_path: Pa
         table_within(tmp_path / "many.parquet", "it")
 
 
-@pytest.mark.parametrize("kind", [pa.binary(50_000), pa.list_(pa.int64())])
+@family("kind", [pa.binary(50_000), pa.list_(pa.int64())], default=(0,))
 def test_wide_rows_are_counted_before_many_of_them_are_read(kind: pa.DataType, tmp_path: Path, room: None) -> None:
     file, rows, value = tmp_path / "wide.parquet", 4000, bytes(50_000) if kind == pa.binary(50_000) else [0] * 6250
     wide = pa.array([value], kind).take(pa.array(np.zeros(rows, np.int64)))
@@ -217,7 +218,7 @@ def saved(folder: Path, table: pa.Table, compression: str | None) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("codec", [None, "zstd", "lz4"])
+@family("codec", [None, "zstd", "lz4"], default=(0, 1))
 def test_a_data_set_that_datasets_saved_is_read_as_far_as_it_fits(
     codec: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.run.holding import held
 from orchestrator.engine.run.search_checks import head_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
+from tests.cases.families import family
 
 METRIC = "gradient_ascent.apollo.auc"
 FILE = {
@@ -101,14 +103,15 @@ def digests() -> dict[str, str]:
     return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() for each in files}
 
 
-@pytest.mark.parametrize(
-    ("words", "changed", "why"),
+@family(
+    "words, changed, why",
     [
         (("--set", "split.shadows=16"), {}, "of another plan (split.shadows: 8 there, 16 here)"),
         (("--mode", "min"), {}, "of another search (mode[0]: max there, min here)"),
         (("--scheduler", "asha"), {}, "of another search (scheduler: none there, asha here)"),
         ((), {"search_seed": 7}, "of another search (seed: 0 there, 7 here)"),
     ],
+    default=(0, 3),
 )
 def test_a_refused_command_leaves_an_interrupted_search_as_it_was(
     words: tuple[str, ...], changed: dict[str, object], why: str, runs: Runs, capsys: pytest.CaptureFixture[str]
@@ -136,9 +139,14 @@ def test_a_search_that_refuses_its_journal_leaves_the_folder_as_it_was(finish: b
     assert digests() == before
 
 
-@pytest.mark.parametrize("finish", [False, True], ids=["interrupted", "finished"])
-@pytest.mark.parametrize("words", [("o.yaml",), ("--resume",), ("o.yaml", "--resume")], ids=" ".join)
-@pytest.mark.parametrize("more", [("--samples", "11"), ("--seconds", "60")], ids=" ".join)
+@family(
+    "finish, words, more",
+    product(
+        (False, True), (("o.yaml",), ("--resume",), ("o.yaml", "--resume")), (("--samples", "11"), ("--seconds", "60"))
+    ),
+    default=(0, 3, 10),
+    ids=lambda value: ("interrupted", "finished")[value] if isinstance(value, bool) else " ".join(value),
+)
 def test_more_samples_or_seconds_extend_a_search(
     finish: bool, words: tuple[str, ...], more: tuple[str, ...], runs: Runs
 ) -> None:
@@ -163,7 +171,7 @@ def test_more_random_settings_extend_a_sweep_but_other_ones_do_not(
     assert digests() == before
 
 
-@pytest.mark.parametrize("words", [("sweep", "o.yaml"), ("sweep", "--resume"), TUNE], ids=" ".join)
+@family("words", [("sweep", "o.yaml"), ("sweep", "--resume"), TUNE], default=(1, 2), ids=" ".join)
 def test_fewer_random_settings_than_a_result_has_are_refused(
     words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,7 +207,7 @@ def test_fewer_samples_than_a_search_has_trials_are_refused(
     assert main(["sweep", "o.yaml", "--samples", "2", *OUT]) == (0 if finish else 130)
 
 
-@pytest.mark.parametrize("words", [("o.yaml",), ("--resume",)], ids=" ".join)
+@family("words", [("o.yaml",), ("--resume",)], default=(0,), ids=" ".join)
 def test_a_search_that_goes_on_keeps_its_name(words: tuple[str, ...], runs: Runs) -> None:
     runs.finish = False
     assert main(["sweep", "o.yaml", *OUT]) == 130
@@ -221,14 +229,15 @@ AUDIT = ("audit", "apollo", "apollo-smoke")
 SHIPPED = ("sweep", "apollo-demo", "apollo-smoke")
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "former", "name"),
+@family(
+    "first, second, former, name",
     [
         (VARY, AUDIT, "vary-epsilon", "apollo-audit"),
         (AUDIT, VARY, "apollo-audit", "vary-epsilon"),
         (("sweep", "o.yaml"), AUDIT, "o", "apollo-audit"),
         (SHIPPED, VARY, "apollo-demo", "vary-epsilon"),
     ],
+    default=(0, 1),
 )
 def test_the_result_of_one_command_is_not_written_over_by_another(
     first: tuple[str, ...], second: tuple[str, ...], former: str, name: str, runs: Runs,
@@ -247,7 +256,7 @@ def test_the_result_of_one_command_is_not_written_over_by_another(
     assert main([*second, *OUT]) == 0
 
 
-@pytest.mark.parametrize("words", [AUDIT, VARY, SHIPPED], ids=" ".join)
+@family("words", [AUDIT, VARY, SHIPPED], default=(0, 1), ids=" ".join)
 def test_a_search_that_has_not_ended_is_not_written_over(
     words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,7 +269,7 @@ def test_a_search_that_has_not_ended_is_not_written_over(
     assert digests() == before
 
 
-@pytest.mark.parametrize("words", [("sweep", "o.yaml"), ("sweep", "--resume"), AUDIT, VARY, TUNE], ids=" ".join)
+@family("words", [("sweep", "o.yaml"), ("sweep", "--resume"), AUDIT, VARY, TUNE], default=(0, 2, 4), ids=" ".join)
 def test_one_command_at_a_time_writes_into_a_folder(
     words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,8 +319,12 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("words", OTHERS, ids=" ".join)
-@pytest.mark.parametrize("left", ["interrupted", "finished", "of an earlier version"])
+@family(
+    "left, words",
+    product(("interrupted", "finished", "of an earlier version"), OTHERS),
+    default=(0, 4, 8),
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
 def test_a_choice_is_not_mixed_with_another_run(
     left: str, words: tuple[str, ...], runs: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:

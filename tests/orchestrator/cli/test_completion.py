@@ -153,19 +153,31 @@ def finish(screen: Screen) -> None:
     screen.end()
 
 
+BY_BASH = (
+    ("orch audit mia mine.yaml --set recipe.e", r"--set recipe\.epochs=3"),
+    ("orch swe", "orch sweep "),
+    ("orch audit apollo apollo-sm", "orch audit apollo apollo-smoke "),
+    ("orch report --j", "orch report --junit "),
+    ("orch audit mia --set recipe.epochs=", r"--set recipe\.epochs=\x07*3"),  # nothing to be added
+    ("orch audit mia --target mi", r"--target mine\.yaml "),
+)
+"""Lines, and what the shell makes of them at a tab; each starts the program."""
+BY_ZSH = (
+    ("orch swe", "ep "),
+    ("orch audit apollo apollo-sm", "oke "),
+    ("orch audit mia mine.yaml --set recipe.e", "pochs=3"),
+)
+SOME = pytest.mark.parametrize("lines", [1, pytest.param(None, id="all", marks=pytest.mark.long)])
+"""How many of these lines are typed."""
+
+
 @pytest.mark.needs("bash")
-def test_bash_completes_what_is_typed(place: Path) -> None:
+@SOME
+def test_bash_completes_what_is_typed(lines: int | None, place: Path) -> None:
     screen = shell(place, "bash", "--norc", "--noprofile", "-i")
     screen.type('eval "$(orch completion bash)"; echo rea""dy\n')
     screen.read("ready")
-    for typed, completed in (
-        ("orch swe", "orch sweep "),
-        ("orch audit apollo apollo-sm", "orch audit apollo apollo-smoke "),
-        ("orch audit mia mine.yaml --set recipe.e", r"--set recipe\.epochs=3"),
-        ("orch report --j", "orch report --junit "),
-        ("orch audit mia --set recipe.epochs=", r"--set recipe\.epochs=\x07*3"),  # nothing to be added
-        ("orch audit mia --target mi", r"--target mine\.yaml "),
-    ):
+    for typed, completed in BY_BASH[:lines]:
         screen.type(f"{typed}\t" + ("3" if completed.endswith("3") else ""))
         screen.read(completed)
         screen.type("\x15")
@@ -173,15 +185,12 @@ def test_bash_completes_what_is_typed(place: Path) -> None:
 
 
 @pytest.mark.needs("zsh")
-def test_zsh_completes_what_is_typed(place: Path) -> None:
+@SOME
+def test_zsh_completes_what_is_typed(lines: int | None, place: Path) -> None:
     screen = shell(place, "zsh", "-f", "-i")
     screen.type('autoload -Uz compinit; compinit -u -D; eval "$(orch completion zsh)"; echo rea""dy\n')
     screen.read("ready")
-    for typed, completed in (
-        ("orch swe", "ep "),
-        ("orch audit apollo apollo-sm", "oke "),
-        ("orch audit mia mine.yaml --set recipe.e", "pochs=3"),
-    ):
+    for typed, completed in BY_ZSH[:lines]:
         screen.type(typed)
         screen.read(re_of(typed))
         screen.type("\t")

@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 from orchestrator.kinds import load_plan
 from tests.cases.apollo_result import write_whole_run
+from tests.cases.families import family
 from tests.cases.runs import draw_only
 
 OWN = "what the reader wrote\n"
@@ -42,7 +44,9 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     rows = [f"person{place},{place % 2},{rng.normal() + place % 2}" for place in range(80)]
     (folder / "scores.csv").write_text("\n".join(["id,member,score", *rows]))
-    assert main(["score", str(folder / "scores.csv"), "--out", str(folder / "run")]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "auc", "verdict")
+        assert main(["score", str(folder / "scores.csv"), "--out", str(folder / "run")]) == 0
     return folder / "run"
 
 
@@ -81,10 +85,13 @@ def test_a_report_replaces_links_and_writes_through_none(theirs: Path, monkeypat
     assert not [name for name in os.listdir(theirs / "figures") if name.startswith(".tmp")]
 
 
-@pytest.mark.parametrize("name", ["figures/auc.csv", "figures/auc.svg", "report.html"])
-@pytest.mark.parametrize("kind", ["pipe", "folder"])
+@family(
+    "kind, name",
+    product(("pipe", "folder"), ("figures/auc.csv", "figures/auc.svg", "report.html")),
+    default=(0, 4, 5),
+)
 def test_a_report_is_refused_where_no_file_can_be(
-    theirs: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    theirs: Path, kind: str, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw_only(monkeypatch, "auc")
     (theirs / name).unlink()
@@ -96,8 +103,7 @@ def test_a_report_is_refused_where_no_file_can_be(
     assert stat.S_ISFIFO((theirs / name).stat().st_mode) == (kind == "pipe")
 
 
-@pytest.mark.parametrize("to", ["elsewhere", "absent", "file"])
-@pytest.mark.parametrize("command", ["report", "score", "compare"])
+@family("command, to", product(("report", "score", "compare"), ("elsewhere", "absent", "file")), default=(0, 4, 8))
 def test_a_folder_of_figures_that_is_a_link_is_refused(
     theirs: Path, command: str, to: str, capsys: pytest.CaptureFixture[str], scored: Path
 ) -> None:
@@ -131,7 +137,10 @@ def test_scores_are_written_beside_links_and_through_none(
     assert json.loads((theirs / "result.json").read_text())["kind"] == "score"
 
 
-def test_a_comparison_is_written_through_no_link(tmp_path: Path, theirs: Path, scored: Path) -> None:
+def test_a_comparison_is_written_through_no_link(
+    tmp_path: Path, theirs: Path, scored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch, "differences")
     out = tmp_path / "compared"
     (out / "figures").mkdir(parents=True)
     for name in ("compare.json", "report.html", "figures/differences.csv"):
@@ -155,7 +164,7 @@ def nothing_new_in(monkeypatch: pytest.MonkeyPatch, code: int) -> Iterator[None]
         yield
 
 
-@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+@family("code", [errno.EACCES, errno.EROFS], default=(1,))
 def test_a_report_of_a_folder_that_may_only_be_read_is_refused(
     theirs: Path, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,7 +365,7 @@ def reported(result: dict[str, Any], name: str, *options: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("name", ["parquet:s3://theirs/points", "parquet:gs://theirs/points?anonymous=true"])
+@family("name", ["parquet:s3://theirs/points", "parquet:gs://theirs/points?anonymous=true"], default=(0,))
 def test_a_report_reads_no_data_from_elsewhere_unless_it_is_let(
     exposing: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -392,7 +401,7 @@ def test_a_report_shows_pictures_of_the_data_of_the_run_alone(
     assert reported(earlier, "npz:private.npz") == [] and "fingerprint" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["npz:pipe", "table:pipe", "text:pipe", "parquet:pipe", "folder:pipe", "imdb:pipe"])
+@family("name", ["npz:pipe", "table:pipe", "text:pipe", "parquet:pipe", "folder:pipe", "imdb:pipe"], default=(0, 3))
 def test_a_report_does_not_wait_for_a_pipe_that_a_plan_calls_its_data(exposing: dict[str, Any], name: str) -> None:
     os.mkfifo("pipe")
     assert reported(exposing, name) == []

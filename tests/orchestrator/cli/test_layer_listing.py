@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 
 import pytest
 
 from audits.models import MODELS, make_model
+from orchestrator.cli import listing
 from orchestrator.cli.listing import CLASSES, layered
 from orchestrator.cli.main import main
+
+once = functools.cache(layered)
+"""Each architecture is built once for all tests."""
 
 COUNTS = {
     "mlp": 3,
@@ -24,7 +29,10 @@ COUNTS = {
 }
 
 
-def test_every_architecture_is_listed_with_its_layers_numbered_from_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_architecture_is_listed_with_its_layers_numbered_from_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "layered", once)
     assert main(["ls", "models", "--layers", "--json"]) == 0
     models = {model["name"]: model for model in json.loads(capsys.readouterr().out)}
     assert {name: len(model["layers"]) for name, model in models.items()} == COUNTS
@@ -44,7 +52,10 @@ def test_the_parameters_are_those_of_the_model(name: str) -> None:
         assert type(model.get_submodule(layer.name)).__name__ == layer.kind
 
 
-def test_the_text_names_each_model_before_its_layers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_names_each_model_before_its_layers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "layered", once)
     assert main(["ls", "models", "--layers"]) == 0
     lines = capsys.readouterr().out.splitlines()
     place = next(index for index, line in enumerate(lines) if line.startswith("cnn "))
@@ -64,6 +75,7 @@ def test_only_models_have_layers(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_architecture_that_cannot_be_built_here_says_why(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(listing, "layered", lambda name: layered(name) if name == "bert" else once(name))
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert main(["ls", "models", "--layers"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -398,13 +398,13 @@ def test_a_closed_pipe_is_no_error(words: str, tmp_path: Path) -> None:
 
 
 SLOW_TO_END = """
-import os, sys, time
+import os, sys
 from orchestrator.cli.listing import opening, plain
 from orchestrator.cli.main import main
 class Slow:
-    def __del__(self, write=os.write, sleep=time.sleep):
+    def __del__(self, write=os.write, read=os.read):
         write(1, b"<<ending>>")
-        sleep(2)
+        read(0, 1)  # until nobody can write any more
 slow = Slow()
 sys.argv = ["orch", "ls", "plans"]
 sys.exit(main())
@@ -414,10 +414,11 @@ sys.exit(main())
 def test_an_interrupt_after_the_end_of_a_command_leaves_its_exit_code() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     script = [sys.executable, "-c", SLOW_TO_END]
-    with subprocess.Popen(script, stdout=subprocess.PIPE, env=environment) as command:
-        assert command.stdout is not None
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as command:
+        assert command.stdout is not None and command.stdin is not None
         said = b""
         while not said.endswith(b"<<ending>>"):
             said += command.stdout.read(1)
         command.send_signal(signal.SIGINT)
+        command.stdin.close()
         assert command.wait(600) == 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,8 @@ from orchestrator.cli.main import main
 from orchestrator.cli.new import QUESTIONS
 from orchestrator.cli.new_plans import SIZES, TEXTS, Parts, text_of
 from orchestrator.kinds import load_plan
-from tests.cases.terminals import ORCH, opened
+from tests.cases.families import family, firsts
+from tests.cases.terminals import ORCH, opened, shown_here
 
 CNN = {"channels": [4], "hidden": 8}
 
@@ -30,22 +30,20 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def sizes() -> Iterator[Any]:
-    """Yield each kind with each size; the jobs of the largest audit take seconds to lay out."""
-    for kind, size in product(TEXTS, SIZES):
-        yield pytest.param(kind, size, marks=[pytest.mark.long] * ((kind, size) == ("apollo", "hours")))
-
-
-@pytest.mark.parametrize(("kind", "size"), [*sizes()])
-def test_every_plan_is_valid_and_of_what_was_asked_for(
-    kind: str, size: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("kind", "size"), [*product(TEXTS, SIZES)])
+def test_every_plan_is_of_what_was_asked_for(kind: str, size: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "my.yaml", "--kind", kind, "--size", size, "--model", "cnn"]) == 0
     assert "too few points" not in capsys.readouterr().out
-    assert main(["validate", "my.yaml"]) == 0
     plan = load_plan("my.yaml")
     assert (plan.kind, plan.data.name, plan.resolved()["model"]["name"]) == (kind, "fashion14", "cnn")
     assert " # " in Path("my.yaml").read_text()
+
+
+@family("kind, size", product(TEXTS, SIZES), default=firsts([SIZES] * len(TEXTS)))
+def test_every_plan_is_valid(kind: str, size: str) -> None:
+    """Of larger plans the jobs take seconds to lay out; that their points are there ``orch new`` sees to."""
+    assert main(["new", "my.yaml", "--kind", kind, "--size", size, "--model", "cnn"]) == 0
+    assert main(["validate", "my.yaml"]) == 0
 
 
 @pytest.mark.parametrize("kind", TEXTS)
@@ -63,8 +61,7 @@ def rows(number: int) -> None:
     pq.write_table(pa.table(columns), "rows.parquet")
 
 
-@pytest.mark.parametrize("size", ["seconds", "hours"])
-@pytest.mark.parametrize("kind", ["tmia", "gnq", "mia"])
+@family("kind, size", product(("tmia", "gnq", "mia"), ("seconds", "hours")), default=(0, 3, 4))
 def test_smaller_data_get_a_plan_that_is_cut_to_them(kind: str, size: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows(300)
     assert main(["new", "my.yaml", "--kind", kind, "--size", size, "--data", "table:rows.parquet"]) == 0
@@ -83,7 +80,7 @@ def test_a_model_of_ones_own_is_the_target(kind: str) -> None:
     assert (target["weights"], target["members"]) == ("weights.pt", "0:5000")
 
 
-@pytest.mark.parametrize("kind", ["mia", "gnq"])
+@family("kind", ["mia", "gnq"], default=(0,))
 def test_a_folder_of_save_pretrained_is_the_target(kind: str) -> None:
     Path("model").mkdir()
     save_file(make_model("mlp", {}).build((1, 14, 14), 10, seed=0).state_dict(), "model/model.safetensors")
@@ -93,7 +90,7 @@ def test_a_folder_of_save_pretrained_is_the_target(kind: str) -> None:
     assert load_plan("my.yaml").resolved()["target"]["weights"] == "model"
 
 
-@pytest.mark.parametrize("part", ["#ema", "#."])
+@family("part", ["#ema", "#."], default=(0,))
 def test_one_of_two_sets_of_weights_is_the_target(part: str) -> None:
     state = make_model("mlp", {}).build((1, 14, 14), 10, seed=0).state_dict()
     torch.save({**state, **{f"ema.{name}": value for name, value in state.items()}}, "two.pt")
@@ -159,25 +156,39 @@ def test_no_file_is_written_over(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("my.yaml").read_text() == "mine"
 
 
-def test_a_person_at_a_terminal_is_asked_and_may_err(tmp_path: Path) -> None:
-    screen = opened([*ORCH, "new"], tmp_path)
-    for question, answer in (
-        ("Kind of audit", "mai"),
-        (r"did you mean 'mia'[\s\S]*Kind of audit", "mia"),
-        ("model of yours", "nowhere.pt"),
-        (r"nowhere.pt is not here[\s\S]*model of yours", ""),
-        ("Data set", "digit"),
-        (r"did you mean 'digits'[\s\S]*Data set", "digits"),
-        ("Model", "mpl"),
-        (r"did you mean 'mlp'[\s\S]*Model", "bert"),
-        (r"bert[\s\S]*token ids[\s\S]*Model \[", ""),
-        ("How long", "seconds"),
-        ("File", "asked.yaml"),
-    ):
-        screen.read(question)
-        screen.type(f"{answer}\n")
-    assert screen.end() == 0
-    assert all(question in screen.text for question in QUESTIONS.values())
+ASKED = (
+    ("Kind of audit", "mai"),
+    (r"did you mean 'mia'[\s\S]*Kind of audit", "mia"),
+    ("model of yours", "nowhere.pt"),
+    (r"nowhere.pt is not here[\s\S]*model of yours", ""),
+    ("Data set", "digit"),
+    (r"did you mean 'digits'[\s\S]*Data set", "digits"),
+    ("Model", "mpl"),
+    (r"did you mean 'mlp'[\s\S]*Model", "bert"),
+    (r"bert[\s\S]*token ids[\s\S]*Model \[", ""),
+    ("How long", "seconds"),
+    ("File", "asked.yaml"),
+)
+"""What a person is asked, and answers."""
+
+
+@pytest.mark.parametrize(
+    "alone", [False, pytest.param(True, marks=pytest.mark.long)], ids=["in this process", "in a process of its own"]
+)
+def test_a_person_at_a_terminal_is_asked_and_may_err(alone: bool, tmp_path: Path) -> None:
+    if alone:
+        screen = opened([*ORCH, "new"], tmp_path)
+        for question, answer in ASKED:
+            screen.read(question)
+            screen.type(f"{answer}\n")
+        assert screen.end() == 0
+        text = screen.text
+    else:
+        shown = shown_here(["new"], "".join(f"{answer}\n" for _, answer in ASKED))
+        assert shown.code == 0
+        text = shown.text
+    assert re.search(r"[\s\S]*".join(question for question, _ in ASKED), text)
+    assert all(question in text for question in QUESTIONS.values())
     assert main(["validate", "asked.yaml"]) == 0
     assert load_plan("asked.yaml").kind == "mia"
 

@@ -33,6 +33,7 @@ from orchestrator.cli.main import main
 from orchestrator.cli.session import Session
 from orchestrator.cli.submit import Screen, exit_code, follow, start
 from orchestrator.cli.submitted_work import read_command
+from tests.cases.families import family
 from tests.cases.tar_files import with_size
 
 STORE = ("--store", "/srv/store")
@@ -55,7 +56,7 @@ def test_what_is_sent_is_what_was_said_but_for_what_concerns_this_machine(tmp_pa
     assert read_command(Session(), ["audit", "tmia", "tmia-smoke", *STORE]).words[1:3] == ("tmia", "tmia-smoke")
 
 
-@pytest.mark.parametrize("swept", [["mine.yaml"], ["apollo-ablation", "apollo-smoke"], ["--vary", f"{BETA}=1,4"]])
+@family("swept", [["mine.yaml"], ["apollo-ablation", "apollo-smoke"], ["--vary", f"{BETA}=1,4"]], default=(0, 2))
 def test_a_choice_is_sent_with_its_sweep_and_its_metric(
     swept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,9 +158,10 @@ def test_no_job_server_is_one_line_and_leaves_no_folder(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("refusal", "code"),
+@family(
+    "refusal, code",
     [(JobServerLost("the server does not answer"), 3), (RuntimeError("500: no room"), 3), (BadInput("no job"), 2)],
+    default=(0,),
 )
 def test_a_job_that_the_server_does_not_take_leaves_the_folder_as_it_was(
     refusal: Exception, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -233,7 +235,7 @@ def test_the_users_token_is_sent_whatever_mode_ray_is_in(tmp_path: Path, monkeyp
         server.shutdown()
 
 
-@pytest.mark.parametrize("words", [["--attach", "orch-1"], ["audit", "tmia", "tmia-smoke", *STORE]])
+@family("words", [["--attach", "orch-1"], ["audit", "tmia", "tmia-smoke", *STORE]], default=(0,))
 def test_no_token_goes_to_another_user_who_was_first_at_the_usual_port(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,7 +312,7 @@ def bomb(kind: str, size: int) -> bytes:
 def test_results_that_would_unpack_to_more_than_are_sent_are_refused(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = 2**20
+    most = 2**18
     monkeypatch.setattr(handover, "MOST_BYTES", most)
     data = bomb(kind, 64 * most)
     lines = [f"{handover.MARK} 0 {base64.b64encode(data).decode()}"]
@@ -334,6 +336,22 @@ def test_results_that_are_no_archive_are_damage(kind: str, tmp_path: Path) -> No
     with pytest.raises(DamagedHandover, match="no archive"):
         unpack(log, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["../beside", "figures/../../beside", "/beside", "a link"])
+def test_results_are_files_below_their_folder_alone(name: str, tmp_path: Path) -> None:
+    buffer, member = io.BytesIO(), tarfile.TarInfo(name)
+    if name == "a link":
+        member.type, member.linkname = tarfile.SYMTYPE, str(tmp_path / "beside")
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        archive.addfile(member)
+    data = buffer.getvalue()
+    log = (
+        f"{handover.MARK} 0 {base64.b64encode(data).decode()}\n{handover.MARK} end 1 {hashlib.sha256(data).hexdigest()}"
+    )
+    with pytest.raises(DamagedHandover, match="which is no file of a run"):
+        unpack(log, tmp_path / "out")
+    assert [*tmp_path.iterdir()] == [tmp_path / "out"] and not [*(tmp_path / "out").iterdir()]
 
 
 def headers(kind: str) -> bytes:

@@ -24,6 +24,7 @@ from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan
 from orchestrator.report.result import SettingRow
 from orchestrator.report.swept import Axes, panels
+from tests.cases.families import family
 from tests.cases.runs import draw_only
 from tune_spaces import SWEEPS
 
@@ -52,7 +53,7 @@ def sets(*changes: str) -> list[str]:
     return [word for change in changes for word in ("--set", change)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_values_are_one_table_one_panel_and_three_nested_runs_over_models_trained_once(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,10 +167,16 @@ def test_a_sweep_runs_equal_settings_once_and_says_so(
     Path("equal.yaml").write_text(yaml.safe_dump({"base": "apollo-smoke", "settings": EQUAL}))
     assert main(["sweep", "equal.yaml", *sets(*TINY)]) == 0
     assert SAME in capsys.readouterr().out
-    document = json.loads((place / "runs" / "equal" / "result.json").read_text())
+    out, store = place / "runs" / "equal", Store(str(place / "store"))
+    document = json.loads((out / "result.json").read_text())
     assert [row["setting"] for row in document["settings"]] == ["a", "d"]
     assert {row["settings"] for row in document["best"]} <= {2}
     assert {row["setting"] for row in document["table"]} == {"a", "d"}
+    # a target with 4 shadows and 2 offline ones, whatever the number of settings
+    assert len(store.keys("train")) == document["population"]["models"] - len(store.keys("unlearn")) == 7
+    assert main(["sweep", "--resume", "--out", str(out)]) == 0
+    again = json.loads((out / "result.json").read_text())
+    assert again["table"] == document["table"] and again["population"]["trained"] == 0
 
 
 def test_the_help_of_tune_has_the_options_that_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,7 +255,7 @@ def test_a_searcher_that_is_not_installed_is_named_with_its_extra(
     assert not Path("runs").exists()
 
 
-@pytest.mark.parametrize("command", [("validate",), ("cost", "--sweep"), ("sweep",)])
+@family("command", [("validate",), ("cost", "--sweep"), ("sweep",)], default=(2,))
 def test_a_searcher_that_cannot_be_imported_is_refused_like_a_missing_one(
     command: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

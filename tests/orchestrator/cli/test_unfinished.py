@@ -16,6 +16,7 @@ from orchestrator.cli.main import main
 from orchestrator.engine.ci.summary import is_summary
 from orchestrator.report.result import read_result
 from tests.cases.apollo_result import write_run
+from tests.cases.families import family
 from tests.cases.runs import draw_only
 
 REFUSED = (
@@ -80,7 +81,7 @@ def test_no_secret_gets_into_the_files() -> None:
     assert "hunter2" not in Path("a").read_text() + Path("b").read_text()
 
 
-@pytest.mark.parametrize("held", ["", "# Another command\n", "no end of a line", "## mine\n\nPage: mine\n"])
+@family("held", ["", "# Another command\n", "no end of a line", "## mine\n\nPage: mine\n"], default=(2, 3))
 def test_the_summary_of_a_step_is_appended_to(held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = tmp_path / "step.md"
     step.write_text(held)

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,6 +27,7 @@ from orchestrator.engine.plan import reach
 from orchestrator.engine.run.trusted import TrustedContexts
 from orchestrator.kinds import kind_named
 from tests.cases.apollo_result import write_run
+from tests.cases.families import family
 from tests.cases.runs import draw_only
 
 NAME = "python:hostile_points:points"
@@ -41,14 +43,18 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     forget_data()
     (tmp_path / "hostile_points.py").write_text(
         "from pathlib import Path\nimport numpy as np\nPath('ran').touch()\n"
-        "def points():\n    return np.zeros((30000, 1, 2, 2), np.uint8), np.arange(30000) % 10\n"
+        "def points():\n    return np.zeros((3000, 1, 2, 2), np.uint8), np.arange(3000) % 10\n"
     )
     plan(tmp_path)
     return tmp_path
 
 
 def plan(folder: Path, root: str = "null") -> None:
-    (folder / "plan.yaml").write_text(f"audit: {{kind: apollo}}\ndata: {{name: '{NAME}', root: {root}}}\n")
+    (folder / "plan.yaml").write_text(
+        f"audit: {{kind: apollo, fpr: [0.5]}}\ndata: {{name: '{NAME}', root: {root}}}\n"
+        "split: {targets: 1, shadows: 4, offline_shadows: 2, train_size: 60, forget: 0.5, target_pool: 120,\n"
+        "        shadow_pool: 400, test_pool: 100, candidates: {forget: 12, unseen: 20}}\n"
+    )
 
 
 def ran() -> bool:
@@ -78,8 +84,12 @@ SWEEPS = {
 }
 
 
-@pytest.mark.parametrize("form", SWEEPS)
-@pytest.mark.parametrize("command", [["validate"], ["sweep"], ["tune", "mia"], ["cost", "--sweep"]], ids=" ".join)
+@family(
+    "command, form",
+    product((["validate"], ["sweep"], ["tune", "mia"], ["cost", "--sweep"]), SWEEPS),
+    default={*range(len(SWEEPS)), *(number * len(SWEEPS) + 2 for number in (1, 2, 3))},
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
 def test_code_in_a_sweep_file_is_refused_like_that_of_a_plan(
     command: list[str], form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,7 +103,7 @@ def test_code_in_a_sweep_file_is_refused_like_that_of_a_plan(
     assert "the module 'hostile_points'" in err and "--allow-code" in err
 
 
-@pytest.mark.parametrize("form", SWEEPS)
+@family("form", SWEEPS, default=(0, 2))
 def test_a_job_gets_no_permission_for_code_in_a_sweep_file_by_that_for_other_code(form: str) -> None:
     Path("mine.py").write_text("def points():\n    pass\n")
     Path("theirs.yaml").write_text(f"base: mia-smoke\n{SWEEPS[form].replace('NAME', NAME)}\n")
@@ -198,7 +208,7 @@ def test_a_report_has_no_pictures_that_code_would_give(capsys: pytest.CaptureFix
     with asking(Permission().may_run):
         assert thumbnails(page, document) == {}
     assert "without thumbnails: python:hostile_points" in capsys.readouterr().err and not ran()
-    assert len(thumbnails(page, document)) == 30000, "a library asks nobody"
+    assert len(thumbnails(page, document)) == 3000, "a library asks nobody"
 
 
 def test_a_finished_run_is_told_without_the_code_of_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from orchestrator.cli.session import Session
 from orchestrator.cli.submit import start
 from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.jobs import code_version
+from orchestrator.report.style import drawing, save
 from tests.cases.planted import ROOT, command, plant, run
 
 LATE = ("matplotlib", "mlflow", "numpy", "pyarrow", "pydantic", "ray", "scipy", "sklearn", "torch", "yaml")
@@ -28,7 +29,7 @@ LATE = ("matplotlib", "mlflow", "numpy", "pyarrow", "pydantic", "ray", "scipy", 
     [
         pytest.param(f"{ROOT}", ["-m", "orchestrator.cli.main"], marks=pytest.mark.long),
         pytest.param(f":{ROOT}", ["{script}"], marks=pytest.mark.long),
-        (f"{ROOT}:.", ["{script}"]),
+        pytest.param(f"{ROOT}:.", ["{script}"], marks=pytest.mark.long),
         pytest.param(f"{ROOT}:", ["-m", "orchestrator.cli.main"], marks=pytest.mark.long),
     ],
     ids=["python -m", "an empty entry", "a dot", "both"],
@@ -39,6 +40,15 @@ def test_a_command_imports_nothing_from_its_working_folder(path: str, words: lis
     _, script = command(tmp_path)
     done = run([sys.executable, *(word.format(script=script) for word in words), "validate", "mia-smoke"], folder, path)
     assert done.returncode == 0, done.stderr
+    assert not imported.exists(), imported.read_text()
+
+
+def test_a_command_of_few_imports_takes_none_of_them_from_its_working_folder(tmp_path: Path) -> None:
+    """By default for the whole ones above, which import torch."""
+    folder = tmp_path / "theirs"
+    imported = plant(folder, *LATE)
+    done = run([*command(tmp_path), "validate", "plan.yaml"], folder, f"{ROOT}:.")
+    assert done.returncode == 2 and "plan.yaml" in done.stderr
     assert not imported.exists(), imported.read_text()
 
 
@@ -169,7 +179,28 @@ def test_a_file_of_groups_is_sent_where_the_plan_names_it(sent: list[str], tmp_p
     assert sorted(sent) == ["audits/__init__.py", "lists/groups.csv", "plan.yaml"]
 
 
+STYLE = {"text.usetex": True, "lines.linestyle": "--", "axes.titlepad": 90.0}
+
+
+def test_figures_do_not_follow_a_style_that_is_set(tmp_path: Path) -> None:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    def page() -> str:
+        with drawing("one"):
+            figure = Figure()
+            figure.subplots().plot([1, 2], label="$x_1$")
+            return save(figure, "one", tmp_path)
+
+    plain = page()
+    with rc_context(STYLE):
+        styled = page()
+    assert plain == styled and "<svg" in plain
+
+
+@pytest.mark.long
 def test_figures_do_not_follow_a_style_that_lies_in_the_working_folder(tmp_path: Path) -> None:
+    """In short: the one above, where the file of a style has been read."""
     drawn = (
         "import sys\nfrom pathlib import Path\nfrom matplotlib.figure import Figure\n"
         "from orchestrator.report.style import drawing, save\n"
@@ -177,7 +208,7 @@ def test_figures_do_not_follow_a_style_that_lies_in_the_working_folder(tmp_path:
         "sys.stdout.write(save(figure, 'one', Path('out')))\n"
     )
     pages = []
-    for name, text in (("plain", ""), ("styled", "text.usetex: True\nlines.linestyle: --\naxes.titlepad: 90\n")):
+    for name, text in (("plain", ""), ("styled", "".join(f"{key}: {value}\n" for key, value in STYLE.items()))):
         (tmp_path / name).mkdir()
         (tmp_path / name / "matplotlibrc").write_text(text)
         done = subprocess.run(

@@ -1,0 +1,39 @@
+"""Families of tests that differ in values alone: some members run by default, the others are marked long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+
+def family(
+    names: str,
+    rows: Iterable[Any],
+    default: Collection[int],
+    ids: Callable[[Any], object] | None = None,
+) -> pytest.MarkDecorator:
+    """Run a test with every row of a table, as ``pytest.mark.parametrize`` does.
+
+    The rows with the numbers ``default`` (from 0) run by default; the others, which take the same way through the code,
+    are marked long. ``names``: of the arguments, with commas between them; a row has a value for each, or is the value
+    of the only one.
+    """
+    single, rows = "," not in names, list(rows)
+    assert {*default} < {*range(len(rows))}, "each member that runs by default is there, and others are not"
+
+    def member(number: int, row: Any) -> Any:
+        marks = () if number in default else pytest.mark.long
+        return pytest.param(*((row,) if single else row), marks=marks)
+
+    return pytest.mark.parametrize(names, [member(*each) for each in enumerate(rows)], ids=ids)
+
+
+def firsts(tables: Iterable[Sequence[Any]], count: int = 1) -> set[int]:
+    """Return the numbers of the first ``count`` rows of each table, where the tables stand one behind the other."""
+    found, begin = set[int](), 0
+    for table in tables:
+        found |= {*range(begin, begin + min(count, len(table)))}
+        begin += len(table)
+    return found
