@@ -16,10 +16,11 @@ from orchestrator.gnq.page.numbers import change_entry, headline
 from orchestrator.gnq.page.page import PAGE
 from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.page.verdict import REMOVAL
-from orchestrator.report import writing
 from orchestrator.report.grid_formats import as_markdown
 from orchestrator.report.numbers import DASH, estimate, number
 from orchestrator.report.rows import Estimate
+from tests.cases.kept import finished
+from tests.cases.sketched import sketch
 from tests.orchestrator.apollo.test_report import Outline, assert_closed
 from tests.orchestrator.gnq.drawn_result import ARMS, write_gnq_run
 from tests.orchestrator.gnq.test_verdict import GNQ, changed, sentence
@@ -38,7 +39,9 @@ def audit(tmp_path_factory):
     result = write_gnq_run(out)
     result["warnings"].append("<script>alert(1)</script>")
     (out / "result.json").write_text(json.dumps(result))
-    PAGE.write(out, {result["points"][0]["point_id"]: np.full((4, 4), 0.5)})
+    with pytest.MonkeyPatch.context() as patch:
+        sketch(patch)
+        PAGE.write(out, {result["points"][0]["point_id"]: np.full((4, 4), 0.5)})
     return out
 
 
@@ -50,15 +53,6 @@ def run(audit):
 @pytest.fixture(scope="module")
 def text(audit):
     return (audit / "report.html").read_text(encoding="utf-8")
-
-
-def without_figures(monkeypatch):
-    """Let pages be written without drawing to files: every figure is made, none is saved."""
-
-    def draw(makers, folder):
-        return {name: "<svg></svg>" for name, make in makers.items() if make() is not None}
-
-    monkeypatch.setattr(writing, "draw", draw)
 
 
 def markdown(document):
@@ -81,7 +75,8 @@ def with_fields(run, **fields):
 
 
 def test_the_page_is_one_closed_file_without_network(text):
-    assert_closed(text)
+    for page in (text, (finished("gnq") / "report.html").read_text("utf-8")):
+        assert_closed(page)
     assert "&lt;script&gt;alert(1)" in text
 
 
@@ -125,7 +120,7 @@ def test_other_comparisons_stand_beside_what_they_say_of_null_models(run):
 def test_runs_with_fewer_arms_or_one_pool_render_as_well(case, tmp_path, monkeypatch):
     arms, pools = FEWER[case]
     result = write_gnq_run(tmp_path, arms=arms, pools=pools)
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     text = PAGE.write(tmp_path).read_text(encoding="utf-8")
     assert Outline(text).open == [] and not any(f"<td>{word}" in text for word in ("None", "nan"))
     removes = any(ARMS[name]["method"] == "remove" for name in arms)
@@ -188,10 +183,11 @@ def test_drawn_numbers_are_those_of_the_rows(run):
 
 @pytest.mark.parametrize("pools", [4, pytest.param(1, marks=pytest.mark.long)])
 def test_inversion_has_a_section_with_pictures_and_tables_where_it_was_made(pools, tmp_path, monkeypatch):
-    without_figures(monkeypatch)
-    text = {}
-    for made in (False, True):
-        result = write_gnq_run(tmp_path, arms=("none", GNQ, "dp-8"), pools=pools, inverted=made)
+    sketch(monkeypatch)
+    text, result = {}, write_gnq_run(tmp_path, arms=("none", GNQ, "dp-8"), pools=pools, inverted=True)
+    bare = {name: rows for name, rows in result.items() if not name.startswith("inversion")}
+    for made, result in ((False, bare), (True, result)):
+        (tmp_path / "result.json").write_text(json.dumps(result))
         text[made] = PAGE.write(tmp_path).read_text(encoding="utf-8")
         assert ("what model inversion finds" in markdown(result)) == made
     assert "nversion" not in text[False] and Outline(text[True]).open == []
@@ -264,7 +260,7 @@ def test_a_sweep_ends_in_headlines_by_setting(tmp_path, monkeypatch):
     )  # fmt: skip
     assert predicted.texts[1][1:3] == [estimate(told.spearman), str(change_entry(gained, 0.95))]
     assert predictions.prediction_setting_grid(with_fields(run, settings=result["settings"][:1])) is None
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     text = PAGE.write(tmp_path).read_text(encoding="utf-8")
     assert in_page(told.spearman) in text
     assert "Shown in full: base." in text and "recipe.epochs = 2" in text and "orch sweep gnq-sweep" in text
@@ -308,7 +304,7 @@ def test_a_sweep_of_trainings_shows_uniqueness_attack_and_bins_side_by_side(tmp_
     assert "| few | 14.0 [12.0, 16.0] | .350" in text and "by bin of GNQ" in text
     del result["levels"]  # of an older version
     assert sweeps.level_grid(GnqRun.of(result)).texts[1][1] == DASH
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     PAGE.write(tmp_path)
     alike = GnqRun.of(write_gnq_run(tmp_path, arms=("none",)))
     assert not any(make(alike) for make in (sweep_figures.levels, sweeps.level_grid, sweep_figures.bin_settings))
@@ -340,7 +336,7 @@ def test_removal_of_several_shares_is_drawn_against_the_share(tmp_path, monkeypa
     assert lines["GNQ"].get_ydata()[-1] == kept.auc.value
     assert {line.get_label() for line in left.get_lines()} >= {"GNQ", "at random"}
     (tmp_path / "result.json").write_text(json.dumps(result))
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     assert "Removal by share" in PAGE.write(tmp_path).read_text(encoding="utf-8")
     assert "Removal by share" in markdown(result)
     result["settings"][0]["overrides"] = {"recipe.epochs": 2}
@@ -363,7 +359,7 @@ def test_numbers_keep_their_sign_and_lose_their_zero():
 
 
 def test_without_pictures_neither_result_nor_page_has_one_also_when_it_is_written_again(tmp_path, monkeypatch):
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     result = write_gnq_run(tmp_path, arms=("none",), pools=2, inverted=True)
     assert "data:image" in json.dumps(result) and "data:image" in PAGE.write(tmp_path).read_text(encoding="utf-8")
     bare = PAGE.without_pictures(result)
