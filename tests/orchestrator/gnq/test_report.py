@@ -186,10 +186,10 @@ def test_inversion_has_a_section_with_pictures_and_tables_where_it_was_made(pool
     sketch(monkeypatch)
     text, result = {}, write_gnq_run(tmp_path, arms=("none", GNQ, "dp-8"), pools=pools, inverted=True)
     bare = {name: rows for name, rows in result.items() if not name.startswith("inversion")}
-    for made, result in ((False, bare), (True, result)):
-        (tmp_path / "result.json").write_text(json.dumps(result))
+    for made, document in ((False, bare), (True, result)):
+        (tmp_path / "result.json").write_text(json.dumps(document))
         text[made] = PAGE.write(tmp_path).read_text(encoding="utf-8")
-        assert ("what model inversion finds" in markdown(result)) == made
+        assert ("what model inversion finds" in markdown(document)) == made
     assert "nversion" not in text[False] and Outline(text[True]).open == []
     section = text[True].split('<section id="inversion">')[1].split("</section>")[0]
     assert section.count("<img") == 1 + 2 * 3 and "<figcaption>its class mean</figcaption>" in section

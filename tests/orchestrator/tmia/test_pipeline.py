@@ -177,9 +177,7 @@ def test_overfitted_models_are_judged(finished: tuple[Result, Path]) -> None:
     [{"variants": {}, "audit__attacks": ["tmia_posterior"]}, pytest.param({}, marks=pytest.mark.long)],
     ids=["I", "all"],
 )
-def test_overfitted_models_change_no_other_number(
-    store: Path, tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_overfitted_models_change_no_other_number(store: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     few, without = (
         audited(three_modes(store, split__overfitted_models=models, **changes), tmp_path / str(models)).document
         for models in (TARGETS, 0)
@@ -483,9 +481,7 @@ def test_scores_on_disk_hold_every_reference_models_statistic(finished: tuple[Re
     assert Counter(table["group"].to_pylist()) == {group: 8 * models for group, models in GROUPS.items()}
 
 
-def test_models_beyond_the_memory_allowed_are_read_again(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_beyond_the_memory_allowed_are_read_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = small_plan(store)
     design: Any = open_design(plan.changed(plan.settings()["I"]))
     context = WorkerContext(KIND, design, Store(str(store)))
