@@ -195,7 +195,7 @@ def test_a_list_that_does_not_name_the_training_points_is_no_all_clear(bench: Be
     others = np.setdiff1d(np.random.default_rng(6).permutation(1797)[:160], members)[:MEMBERS]
     np.savetxt("others.txt", others, fmt="%d")
     np.savetxt("rest.txt", np.setdiff1d(np.arange(1797), np.union1d(members, others)), fmt="%d")
-    plan = bench.plan(target__members="others.txt", target__non_members="rest.txt", **ALONE)
+    plan = bench.plan(target__members="others.txt", target__non_members="rest.txt", recipe__epochs=80, **ALONE)
     document = audited(plan, bench.place / "others").document
     assert not any(row["above_chance"] for row in document["table"])
     for result, state in ((document, "failed"), (finished.document, "held")):

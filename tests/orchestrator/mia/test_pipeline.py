@@ -133,16 +133,16 @@ def test_the_page_says_what_the_result_says(finished: Result) -> None:
 
 
 def test_the_best_setting_of_a_sweep_is_marked_and_its_relabelings_move_twins_together(
-    finished: Result, tmp_path: Path
+    memorising: Result, place: Path
 ) -> None:
-    run = read_mia_run(kept.finished("mia"))
+    run = read_mia_run(place / "out")
     worse = {**run.scores, "setting": np.full(len(run.scores["score"]), "worse"), "score": np.copy(run.scores["score"])}
     worse["score"][::2] = 0.0
     columns = {name: np.concatenate([worse[name], column]) for name, column in run.scores.items()}
-    best = best_of(columns, smallest_plan("mia", tmp_path / "store"), None)
+    best = best_of(columns, load_plan(PLAN, values=FEW), None)
     assert {row.setting for row in best} == {"base"} and {row.attack for row in best} == set(run.attacks)
     row = next(row for row in best if row.attack == "rmia")
-    assert row.auc == pytest.approx(row_of(finished, "table", attack="rmia")["auc"], abs=1e-12)
+    assert row.auc == pytest.approx(row_of(memorising, "table", attack="rmia")["auc"], abs=1e-12)
     rows = tuple(replace(each, setting="worse") for each in run.result.table)
     settings = (SettingRow(setting="worse", overrides={"seed": 1}), *run.result.settings)
     grid = setting_grid(MiaRun(replace(run.result, settings=settings, table=(*rows, *run.result.table), best=best)))
