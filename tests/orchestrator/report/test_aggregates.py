@@ -96,7 +96,11 @@ def settled(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in json.loads(json.dumps(document)).items() if name not in volatile}
 
 
-@pytest.mark.parametrize("name", list(SMALLEST))
+LARGE = ("apollo", "gnq")
+"""Plans whose runs are long ones here: what their pages lose is looked at below."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in LARGE)) for name in SMALLEST])
 def test_no_file_of_a_run_tells_of_a_single_point_and_aggregates_are_those_of_a_complete_run(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +148,7 @@ def sketched(makers: writing.Makers, folder: Path) -> dict[str, str]:
     return dict.fromkeys(drawn, "<svg></svg>")
 
 
-@pytest.mark.parametrize("kind", ["tmia", "gnq", pytest.param("apollo", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", list(DRAWN))
 def test_the_page_of_a_whole_result_loses_its_points_and_nothing_else(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
