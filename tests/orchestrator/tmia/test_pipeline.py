@@ -34,6 +34,7 @@ from orchestrator.tmia.result.controls import control_warnings, judged
 from orchestrator.tmia.result.document import fit_warnings, setting_warnings
 from orchestrator.tmia.result.rows import FitRow, TmiaCell
 from orchestrator.tmia.stages.querying import stored
+from orchestrator.tmia.stages.stars import filled
 from tests.cases import kept
 from tests.cases.reopened import result_of, store_of
 from tests.cases.runs import audited, numbers_compared
@@ -292,6 +293,12 @@ def test_attacks_that_read_weights_judge_all_candidates(store: Path, tmp_path: P
         ("nasr", "stolen_memories", "yeom"), (40, 1)
     )
     assert not any("failed" in line for line in result.document["warnings"])
+
+
+def test_the_class_that_counts_is_the_true_one_where_a_model_has_it() -> None:
+    own = np.array([[4, 5, 6], [7, 8, 9]])
+    assert filled(np.array([1, -1, 2]), own).tolist() == [[1, 5, 2], [1, 8, 2]]
+    assert filled(None, own) is own
 
 
 def test_students_are_read_at_the_true_class_where_they_have_it(store: Path, tmp_path: Path) -> None:
