@@ -93,13 +93,11 @@ def test_names_with_a_zero_byte_are_refused_by_every_way_in(
             way()
 
 
-@settings(max_examples=30)
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8))
 def test_whole_numbers_are_their_digits(said: list[int]) -> None:
     assert read(pa.table({"name": pa.array(said, pa.uint64())})) == [str(each) for each in said]
 
 
-@settings(max_examples=40)
 @given(st.lists(NAMES, min_size=1, max_size=12, unique=True), st.randoms())
 def test_order_of_rows_does_not_matter(said: list[str], random: Any) -> None:
     other = random.sample(said, len(said))
