@@ -157,6 +157,14 @@ def modules_of_a_test_are_its_own(tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="session", autouse=True)
+def files_do_not_wait_for_the_disk() -> Iterator[None]:
+    """Leave out that artefacts are on the disk before they have their names: a store of many small ones waits long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def every_result_fits_its_schema() -> Iterator[None]:
     """Hold every result.json that a test writes here to its published schema, and its gate to its verdict."""
     write = output_folder.write_document

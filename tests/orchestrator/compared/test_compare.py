@@ -11,6 +11,7 @@ import pytest
 from orchestrator.cli.main import main
 from orchestrator.compared.rows import CompareResult
 from orchestrator.report.result import run_of
+from tests.cases.runs import draw_only
 from tests.orchestrator.compared.made_up import POINTS, TARGETS, Columns, apollo, compared, gnq, mia, rows, run, tmia
 
 MAKERS = {"toy": lambda columns: columns, "apollo": apollo, "tmia": tmia, "gnq": gnq, "mia": mia}
@@ -193,7 +194,10 @@ def test_a_run_that_kept_no_scores_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert "was run with --aggregate-only and kept no scores" in error and error.count("\n") == 1
 
 
-def test_scores_from_elsewhere_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_from_elsewhere_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch, "none")
     folders = []
     for name, seed, gain in (("a", 1, 0.0), ("b", 2, 1.0)):
         table = {key: value[: TARGETS * POINTS] for key, value in rows(seed, gain).items()}

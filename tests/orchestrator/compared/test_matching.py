@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.main import main
+from tests.cases.runs import draw_only
 from tests.orchestrator.compared.made_up import Columns, apollo, compared, gnq, rows, run, tmia
 
 
@@ -41,7 +42,10 @@ def test_single_methods_are_compared_and_controls_are_no_tests(
         assert f"{value:.3f}".lstrip("0") in result.verdict.headline
 
 
-def test_what_is_not_compared_is_said_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_compared_is_said_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_only(monkeypatch, "none")
     first = run(tmp_path / "a", "apollo", methods(identity=0.0, ssd=1.0, boundary=0.5), contents="a")
     second = run(tmp_path / "b", "apollo", methods(identity=0.0, scrub=0.0, finetune=0.2), contents="a")
     assert main(["compare", first, second, "--out", str(tmp_path / "out")]) == 0

@@ -41,7 +41,7 @@ def net() -> nn.Module:
     return make_model("mlp", {"hidden": [8]}).build((1, 8, 8), 10, 3).eval()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -60,11 +60,13 @@ def scores_of(found: Any, out: str = "out") -> tuple[list[Any], dict[str, Any]]:
     return result.scores.to_pylist(), result.document
 
 
-@pytest.fixture
-def reference(net: nn.Module, here: Path) -> list[Any]:
+@pytest.fixture(scope="module")
+def reference(net: nn.Module, registered: None, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """The scores of the state dict."""
-    torch.save(net.state_dict(), "weights.pt")
-    return scores_of(plan("weights.pt"), "reference")[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("reference"))
+        torch.save(net.state_dict(), "weights.pt")
+        return scores_of(plan("weights.pt"), "reference")[0]
 
 
 def test_a_served_model_gives_the_scores_of_its_weights(net: nn.Module, reference: list[Any]) -> None:

@@ -21,12 +21,12 @@ from audits.statistics.roc import auc
 from audits.uniqueness.bits import log_uniqueness, trapezoid_weights
 from audits.uniqueness.scores import gradient_uniqueness
 from orchestrator.cli.main import main
-from orchestrator.engine.run.run import Result
+from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.gnq.given.kind import KIND
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import load_plan, open_design
-from tests.cases.runs import audited, draw_only, take_turns, two_in_turn
+from tests.cases.runs import UnshownRun, audited, draw_only, take_turns, two_in_turn
 
 MEMBERS = range(40, 100)
 HIDDEN, STEPS = 8, (0, 30, 60)
@@ -292,6 +292,7 @@ def test_command_line_without_a_plan(
     finished: Result, bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw_only(monkeypatch, "distribution")
+    monkeypatch.setattr(Run, "track", UnshownRun.track)
     words = ["audit", "gnq", "--target", "weights.pt", "--members", "members.txt", "--set", "model.settings.hidden=[8]",
              "--set", "tracking.uri=sqlite:///mlflow.db", "--out", "shown"]  # fmt: skip
     assert bench.command(*words, "--json", "--fail-above", "exposed=0.999", "--fail-above", "members.exposed=0.0") == 1

@@ -41,6 +41,7 @@ def test_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert shares and 0 <= shares[0] < 100 and shares == sorted(shares)
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cluster")
 def test_by_a_worker_of_a_cluster_that_was_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

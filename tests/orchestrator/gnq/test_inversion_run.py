@@ -255,6 +255,7 @@ def test_an_arm_whose_target_cannot_be_trained_is_left_out_and_nothing_is_compar
     finished: tuple[Result, Path], context: Context, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unlucky, calls = seed_of(context.design.models["1-target-0"].retraining_seed), Counter[int]()
+    removal, lost = f"gnq_log-{2 * ONE}", f"random-{2 * ONE}"
 
     def diverging(*args: Any, seed: int, **kwargs: Any) -> Any:
         calls[seed] += 1
@@ -266,19 +267,23 @@ def test_an_arm_whose_target_cannot_be_trained_is_left_out_and_nothing_is_compar
     monkeypatch.setattr("orchestrator.engine.run.run.Run.watch", lambda self, settings, left, **how: None)
     monkeypatch.setattr("orchestrator.engine.run.run.Run.track", lambda self, document: None)
     monkeypatch.setattr("orchestrator.report.writing.draw", lambda makers, folder: {})
-    lost = plan_of(place, compute__store=str(place / "other"))
-    document = audited(lost, place / "lost", shown=True).to_json()
-    assert [row["arm"] for row in document["arms"] if row["diverged"]] == [ARMS[2]]
+    defences = [{"method": "remove", "ranking": name, "share": 2 * ONE} for name in ("gnq_log", "random")]
+    document = audited(plan_of(place, defences=defences), place / "lost", shown=True).to_json()
+    assert [row["arm"] for row in document["arms"] if row["diverged"]] == [lost]
+    assert {row["arm"] for row in document["inversions"]} == {"none", removal}
+    assert {(row["arm"], row["against"]) for row in document["inversion_gains"]} == {
+        *(("none", "twin"), ("none", "start"), (removal, "twin"), (removal, "none"))
+    }
     for field in ("inversions", "inversion_gains"):
         told, whole = (
             [{name: value for name, value in row.items() if name != "p_holm"} for row in each[field]]
             for each in (document, finished[0].to_json())
         )
-        assert told == [row for row in whole if row["arm"] != ARMS[2] and row.get("against") != "random"]
+        assert [row for row in told if row["arm"] == "none"] == [row for row in whole if row["arm"] == "none"]
     for row in document["inversion_pictures"]:
-        assert [arm["arm"] for arm in row["arms"]] == (ARMS if row["pool"] == 0 else ARMS[:2])
+        assert [arm["arm"] for arm in row["arms"]] == ["none", removal] + [lost] * (row["pool"] == 0)
     page = (place / "lost" / "report.html").read_text("utf-8")
-    assert "Not judged" not in page and f"arm {ARMS[2]} is not judged: 1 of its 12 models" in page
+    assert "Not judged" not in page and f"arm {lost} is not judged: 1 of its 12 models" in page
 
 
 def test_without_inversion_every_other_key_is_the_same_and_nothing_is_sought(place: Path) -> None:

@@ -27,7 +27,7 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.run.worker import WEIGHTS, WorkerContext
-from orchestrator.engine.store.payloads import pack_table, unpack_arrays
+from orchestrator.engine.store.payloads import unpack_arrays
 from orchestrator.engine.store.store import Store
 from orchestrator.gnq.jobs import GnqJobs
 from orchestrator.gnq.kind import KIND
@@ -39,35 +39,28 @@ from orchestrator.gnq.stages.stored import ANSWERS, tensors, trace_of
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
 from orchestrator.report import writing
+from tests.cases import kept
+from tests.cases.reopened import result_of, store_of
 from tests.cases.runs import UnshownRun, audited, numbers_compared, swept
+from tests.cases.smallest_plans import smallest_plan
 from tune_spaces import SWEEPS
 
 pytestmark = pytest.mark.slow
 
 
 REMOVED_AT_RANDOM = [{"method": "remove", "ranking": "random", "share": 0.2}]
-PRIVATE = {"learning_rate": 0.01, "epochs": 2, "batch_size": 20, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
+PRIVATE = {"learning_rate": 0.01, "epochs": 2, "batch_size": 10, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
 """Its noise is given: the search for the noise of an ε is tested in ``tests/audits/training``."""
-SMALL = {
-    "compute.workers": 0,
-    "split.pools": 2,
-    "split.shadows": 4,
-    "recipe.epochs": 2,
-    "audit.checkpoints": 1,
-    "defences": [
-        {"method": "remove", "ranking": "gnq_log", "share": 0.2},
-        *REMOVED_AT_RANDOM,
-        {"method": "noise", "ranking": "gnq_log", "share": 0.2, "strength": 1.0},
-        {"method": "dp_sgd", "recipe": {**PRIVATE, "delta": 0.001}},
-    ],
-}
+POINTS, REMOVED = 20, 4
+"""Points that a model trains on, and a fifth of them."""
 
 
 def small_plan(store: Path, **changes: Any) -> GnqPlan:
-    values = {**SMALL, "compute.store": str(store)} | {
+    """Return the smallest plan but for what it inverts, which has tests of its own."""
+    values = {"audit.inversion": None, "audit.gradient_inversion": None} | {
         name.replace("__", "."): value for name, value in changes.items()
     }
-    plan = load_plan("gnq-smoke", values=values)
+    plan = smallest_plan("gnq", store, **values)
     assert isinstance(plan, GnqPlan)
     return plan
 
@@ -85,15 +78,13 @@ def page_alone(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("gnq-store")
+    """A store that has what the smallest plan makes."""
+    return store_of("gnq", tmp_path_factory.mktemp("gnq") / "store")
 
 
 @pytest.fixture(scope="module")
-def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
-    out = tmp_path_factory.mktemp("gnq-run")
-    with pytest.MonkeyPatch.context() as patch:
-        page_alone(patch)
-        return audited(small_plan(store), out, shown=True), out
+def finished() -> tuple[Result, Path]:
+    return result_of(kept.finished("gnq")), kept.finished("gnq")
 
 
 def design_of(plan: GnqPlan, store: Path) -> GnqJobs:
@@ -136,7 +127,7 @@ def test_private_arms_tell_who_counts_epsilon_and_what_is_shown_of_it(finished: 
     document = finished[0].to_json()
     arm = {row["arm"]: row for row in document["arms"]}["dp-noise-1"]
     assert arm["accountant"] == "prv" and arm["epsilon_low"] < arm["epsilon"]
-    assert arm["epsilon"] == spent_epsilon(Recipe(**PRIVATE, delta=0.001), document["plan"]["split"]["train_size"])
+    assert arm["epsilon"] == spent_epsilon(Recipe(**PRIVATE, delta=arm["delta"]), POINTS)
     rows = document["epsilons"]
     assert {row["arm"] for row in rows} == {"dp-noise-1"} and {row["moment"] for row in rows} == {"after", "null"}
     assert {row["shadows"] for row in rows} == {"none", "adaptive"} and {row["share"] for row in rows} == {1.0, 0.1}
@@ -169,7 +160,7 @@ def test_the_headline_is_the_strongest_attack_that_knows_the_arm(finished: tuple
 def test_the_table_of_scores_gives_the_numbers_of_the_result(finished: tuple[Result, Path]) -> None:
     table = pq.read_table(finished[1] / "scores.parquet").to_pandas()
     document = finished[0].to_json()
-    assert len(table) == 5 * 2 * 2 * 120
+    assert len(table) == 5 * 2 * 2 * 2 * POINTS
     own = table[(table.arm == "none") & table.member]
     level = {row["score"]: row["median"] for row in document["levels"]}
     assert set(level) == {"gnq_log", "gnq_sum", "gnq_final", "diagonal"}
@@ -224,8 +215,8 @@ def test_a_target_drops_what_its_own_ranking_puts_on_top_and_trains_on_the_rest(
         scores = RANKINGS["gnq_log"](trace_of(context, model), model.seed)
         gone = np.flatnonzero(model.half & ~kept)
         assert not (kept & ~model.half).any()
-        assert set(gone) == set(np.flatnonzero(model.half)[np.argsort(-scores, kind="stable")[:12]])
-        assert json.loads(artefact.read(METRICS))["points"] == 48
+        assert set(gone) == set(np.flatnonzero(model.half)[np.argsort(-scores, kind="stable")[:REMOVED]])
+        assert json.loads(artefact.read(METRICS))["points"] == POINTS - REMOVED
 
 
 def test_watching_changes_no_bit_of_a_training(finished: tuple[Result, Path], store: Path) -> None:
@@ -266,9 +257,7 @@ def test_only_targets_are_seen_in_modes_that_no_defence_ranks_by(store: Path) ->
 
 def test_points_can_be_ranked_by_what_they_are_in_their_batches(store: Path, tmp_path: Path) -> None:
     removal = [{"method": "remove", "ranking": "in_batch", "share": 0.2}]
-    plan = small_plan(
-        store, audit__in_batch=True, defences=removal, audit__attacks=["loss"], split__train_size=30, split__pools=1
-    )
+    plan = small_plan(store, audit__in_batch=True, defences=removal, audit__attacks=["loss"], split__pools=1)
     document = audited(plan, tmp_path / "out").to_json()
     assert [row["arm"] for row in document["arms"]] == ["none", "in_batch-0.2", "random-0.2"]
     assert {row["score"] for row in document["correlations"] if not row["control"]} >= {"gnq_log", "in_batch"}
@@ -280,7 +269,7 @@ def test_points_can_be_ranked_by_what_they_are_in_their_batches(store: Path, tmp
         assert trace.in_batch is not None
         assert set(trace.in_batch.steps) == {design.plan.recipe.epochs}  # once an epoch
         kept = unpack_arrays(Store(str(store)).get(place.stage, place.key).read(ANSWERS))["kept"].astype(bool)
-        top = np.argsort(-trace.in_batch.log["ridge"], kind="stable")[:6]
+        top = np.argsort(-trace.in_batch.log["ridge"], kind="stable")[:REMOVED]
         assert set(np.flatnonzero(model.half & ~kept)) == set(np.flatnonzero(model.half)[top])
 
 
@@ -288,9 +277,7 @@ def test_other_models_rank_points_by_losses_that_they_were_not_trained_to(store:
     defences = [
         {"method": "remove", "ranking": name, "share": 0.2} for name in ("twin_loss", "held_out_loss", "random")
     ]
-    plan = small_plan(
-        store, defences=defences, audit__held_out=2, audit__attacks=["loss"], split__train_size=30, split__pools=1
-    )
+    plan = small_plan(store, defences=defences, audit__held_out=2, audit__attacks=["loss"], split__pools=1)
     document = audited(plan, tmp_path).to_json()
     assert {"twin_loss", "held_out_loss"} <= {row["score"] for row in document["correlations"] if row["control"]}
     assert {"twin_loss", "held_out_loss"} <= {row["control"] for row in document["gains"]}
@@ -369,7 +356,7 @@ def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
 def test_an_arm_is_judged_only_if_all_its_models_could_be_trained(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = small_plan(store, seed=5, defences=REMOVED_AT_RANDOM, audit__attacks=["loss"], split__train_size=30)
+    plan = small_plan(store, defences=[{**REMOVED_AT_RANDOM[0], "share": 0.4}], audit__attacks=["loss"])
     unlucky = design_of(plan, store).models["1-shadow-2"]
     seeds = seed_of(unlucky.retraining_seed)
 
@@ -381,7 +368,7 @@ def test_an_arm_is_judged_only_if_all_its_models_could_be_trained(
     monkeypatch.setattr(defending, "fit", diverging)
     document = audited(plan, tmp_path / "out").to_json()
     (line,) = (line for line in document["warnings"] if "is not judged" in line)
-    assert "arm random-0.2 is not judged: 1 of its 12 models could not be trained (1-shadow-2: tr" in line
+    assert "arm random-0.4 is not judged: 1 of its 12 models could not be trained (1-shadow-2: tr" in line
     assert {row["arm"] for row in document["table"]} == {"none"}
 
 
@@ -394,8 +381,8 @@ def test_batches_of_shadows_are_looked_at_only_where_a_defence_ranks_by_them(sto
 def test_the_same_plan_again_does_nothing(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:
     before = artefacts(store)
     again = audited(small_plan(store), tmp_path / "again")
-    assert artefacts(store) == before
-    assert pack_table(again.scores) == pack_table(finished[0].scores)
+    assert artefacts(store) == before and again.document["population"] == {"models": 60, "reused": 60, "trained": 0}
+    assert (tmp_path / "again" / "scores.parquet").read_bytes() == (finished[1] / "scores.parquet").read_bytes()
 
 
 def test_another_attack_trains_nothing(finished: tuple[Result, Path], store: Path, tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.page.verdict import REMOVAL
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.wording import DASH
-from orchestrator.report import writing
 from orchestrator.report.grid_formats import as_markdown
 from orchestrator.report.numbers import estimate, number
+from tests.cases.kept import finished
+from tests.cases.sketched import sketch
 from tests.orchestrator.apollo.test_report import Outline, assert_closed
 from tests.orchestrator.gnq.drawn_result import ARMS, write_gnq_run
 from tests.orchestrator.gnq.test_verdict import GNQ, changed, sentence
@@ -39,7 +40,9 @@ def audit(tmp_path_factory):
     result = write_gnq_run(out)
     result["warnings"].append("<script>alert(1)</script>")
     (out / "result.json").write_text(json.dumps(result))
-    PAGE.write(out, {result["points"][0]["point_id"]: np.full((4, 4), 0.5)})
+    with pytest.MonkeyPatch.context() as patch:
+        sketch(patch)
+        PAGE.write(out, {result["points"][0]["point_id"]: np.full((4, 4), 0.5)})
     return out
 
 
@@ -51,15 +54,6 @@ def run(audit):
 @pytest.fixture(scope="module")
 def text(audit):
     return (audit / "report.html").read_text(encoding="utf-8")
-
-
-def without_figures(monkeypatch):
-    """Let pages be written without drawing to files: every figure is made, none is saved."""
-
-    def draw(makers, folder):
-        return {name: "<svg></svg>" for name, make in makers.items() if make() is not None}
-
-    monkeypatch.setattr(writing, "draw", draw)
 
 
 def markdown(document):
@@ -82,7 +76,8 @@ def with_fields(run, **fields):
 
 
 def test_the_page_is_one_closed_file_without_network(text):
-    assert_closed(text)
+    for page in (text, (finished("gnq") / "report.html").read_text("utf-8")):
+        assert_closed(page)
     assert "&lt;script&gt;alert(1)" in text
 
 
@@ -126,7 +121,7 @@ def test_other_comparisons_stand_beside_what_they_say_of_null_models(run):
 def test_runs_with_fewer_arms_or_one_pool_render_as_well(case, tmp_path, monkeypatch):
     arms, pools = FEWER[case]
     result = write_gnq_run(tmp_path, arms=arms, pools=pools)
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     text = PAGE.write(tmp_path).read_text(encoding="utf-8")
     assert Outline(text).open == [] and not any(f"<td>{word}" in text for word in ("None", "nan"))
     removes = any(ARMS[name]["method"] == "remove" for name in arms)
@@ -187,14 +182,15 @@ def test_drawn_numbers_are_those_of_the_rows(run):
     assert np.allclose(figures.traces(run, "base").axes[0].get_lines()[0].get_ydata(), median)
 
 
-@pytest.mark.parametrize("pools", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("pools", [2, *(pytest.param(pools, marks=pytest.mark.long) for pools in (1, 4))])
 def test_inversion_has_a_section_with_pictures_and_tables_where_it_was_made(pools, tmp_path, monkeypatch):
-    without_figures(monkeypatch)
-    text = {}
-    for made in (False, True):
-        result = write_gnq_run(tmp_path, arms=("none", GNQ, "dp-8"), pools=pools, inverted=made)
+    sketch(monkeypatch)
+    text, result = {}, write_gnq_run(tmp_path, arms=("none", GNQ, "dp-8"), pools=pools, inverted=True)
+    bare = {name: rows for name, rows in result.items() if not name.startswith("inversion")}
+    for made, document in ((False, bare), (True, result)):
+        (tmp_path / "result.json").write_text(json.dumps(document))
         text[made] = PAGE.write(tmp_path).read_text(encoding="utf-8")
-        assert ("what model inversion finds" in markdown(result)) == made
+        assert ("what model inversion finds" in markdown(document)) == made
     assert "nversion" not in text[False] and Outline(text[True]).open == []
     section = text[True].split('<section id="inversion">')[1].split("</section>")[0]
     assert section.count("<img") == 1 + 2 * 3 and "<figcaption>its class mean</figcaption>" in section
@@ -246,7 +242,7 @@ def test_markdown_holds_every_cell_and_keeps_its_columns(run):
 
 def test_a_sweep_ends_in_headlines_by_setting(tmp_path, monkeypatch):
     settings = {"base": {"signal": 2.0}, "few": {"recipe.epochs": 2, "signal": 0.0}}
-    result = write_gnq_run(tmp_path, settings, arms=("none", GNQ), pools=3)
+    result = write_gnq_run(tmp_path, settings, arms=("none", GNQ), pools=2)
     run = GnqRun.of(result)
     grid = tables.setting_grid(run)
     assert grid.head == ["setting", "no defence", "20\N{NO-BREAK SPACE}% removed by GNQ"]
@@ -265,7 +261,7 @@ def test_a_sweep_ends_in_headlines_by_setting(tmp_path, monkeypatch):
     )  # fmt: skip
     assert predicted.texts[1][1:3] == [estimate(told.spearman), str(change_entry(gained, 0.95))]
     assert predictions.prediction_setting_grid(with_fields(run, settings=result["settings"][:1])) is None
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     text = PAGE.write(tmp_path).read_text(encoding="utf-8")
     assert in_page(told.spearman) in text
     assert "Shown in full: base." in text and "recipe.epochs = 2" in text and "orch sweep gnq-sweep" in text
@@ -274,7 +270,7 @@ def test_a_sweep_ends_in_headlines_by_setting(tmp_path, monkeypatch):
 
 def test_a_sweep_of_trainings_shows_uniqueness_attack_and_bins_side_by_side(tmp_path, monkeypatch):
     result = write_gnq_run(
-        tmp_path, {"base": {"signal": 2.0}, "few": {"recipe.epochs": 2, "signal": 0.0}}, arms=("none",)
+        tmp_path, {"base": {"signal": 2.0}, "few": {"recipe.epochs": 2, "signal": 0.0}}, arms=("none",), pools=2
     )
     levels = [
         {"setting": name, "score": "gnq_log", "median": value, "low": value - 2.0, "high": value + 2.0}
@@ -309,15 +305,15 @@ def test_a_sweep_of_trainings_shows_uniqueness_attack_and_bins_side_by_side(tmp_
     assert "| few | 14.0 [12.0, 16.0] | .350" in text and "by bin of GNQ" in text
     del result["levels"]  # of an older version
     assert sweeps.level_grid(GnqRun.of(result)).texts[1][1] == DASH
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     PAGE.write(tmp_path)
-    alike = GnqRun.of(write_gnq_run(tmp_path, arms=("none",)))
+    alike = GnqRun.of(write_gnq_run(tmp_path, arms=("none",), pools=2))
     assert not any(make(alike) for make in (sweep_figures.levels, sweeps.level_grid, sweep_figures.bin_settings))
 
 
 def test_removal_of_several_shares_is_drawn_against_the_share(tmp_path, monkeypatch):
     shares = {f"removed={share:g}": share for share in (0.1, 0.2, 0.4)}
-    result = write_gnq_run(tmp_path, {name: {} for name in shares}, arms=("none", GNQ, "random-0.2"))
+    result = write_gnq_run(tmp_path, {name: {} for name in shares}, arms=("none", GNQ, "random-0.2"), pools=2)
     for entry in result["settings"]:
         entry["overrides"] = {"defences": []}
     for field in ("arms", "table", "comparisons"):
@@ -341,7 +337,7 @@ def test_removal_of_several_shares_is_drawn_against_the_share(tmp_path, monkeypa
     assert lines["GNQ"].get_ydata()[-1] == kept.auc.value
     assert {line.get_label() for line in left.get_lines()} >= {"GNQ", "at random"}
     (tmp_path / "result.json").write_text(json.dumps(result))
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     assert "Removal by share" in PAGE.write(tmp_path).read_text(encoding="utf-8")
     assert "Removal by share" in markdown(result)
     result["settings"][0]["overrides"] = {"recipe.epochs": 2}
@@ -364,7 +360,7 @@ def test_numbers_keep_their_sign_and_lose_their_zero():
 
 
 def test_without_pictures_neither_result_nor_page_has_one_also_when_it_is_written_again(tmp_path, monkeypatch):
-    without_figures(monkeypatch)
+    sketch(monkeypatch)
     result = write_gnq_run(tmp_path, arms=("none",), pools=2, inverted=True)
     assert "data:image" in json.dumps(result) and "data:image" in PAGE.write(tmp_path).read_text(encoding="utf-8")
     bare = PAGE.without_pictures(result)

@@ -23,10 +23,15 @@ from orchestrator.mia.page.verdict import power, promises
 from orchestrator.mia.result.controls import judged
 from orchestrator.mia.result.document import best_of
 from orchestrator.report.result import SettingRow
+from tests.cases import kept
+from tests.cases.reopened import result_of, store_of
 from tests.cases.runs import audited, numbers_compared
+from tests.cases.smallest_plans import smallest_plan
 
 PLAN = "mia-smoke"
-POOLS = 4
+POOLS, POINTS, MODELS = 3, 40, 6
+"""Of the smallest plan: pools, points of each, and models that are trained for each."""
+FEW = {"audit.attacks": ["rmia", "lira", "loss"]}
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +40,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(place: Path) -> Result:
-    values = {"compute.workers": 0, "compute.store": str(place / "store")}
+def finished() -> Result:
+    """The smallest plan's run, of all attacks; its models have learnt little."""
+    return result_of(kept.finished("mia"))
+
+
+@pytest.fixture(scope="module")
+def memorising(place: Path) -> Result:
+    """A run of a few attacks on models that know their training points."""
+    values = {"compute.workers": 0, "compute.store": str(place / "store"), **FEW}
     return audited(load_plan(PLAN, values=values), place / "out")
 
 
@@ -50,18 +62,18 @@ def row_of(finished: Result, field: str, **place: Any) -> dict[str, Any]:
     return found
 
 
-def test_truth_and_layout_of_the_scores_are_those_of_the_design(table: pd.DataFrame) -> None:
-    design: Any = open_design(load_plan(PLAN))
+def test_truth_and_layout_of_the_scores_are_those_of_the_design(table: pd.DataFrame, tmp_path: Path) -> None:
+    design: Any = open_design(smallest_plan("mia", tmp_path / "store"))
     rmia = table[table.attack == "rmia"]
-    assert len(rmia) == POOLS * 6 * 120
+    assert len(rmia) == POOLS * (2 + 2) * POINTS  # two targets and two null models
     assert not rmia[rmia.role == "null"].member.any()
     for pool in range(POOLS):
         ids = design.drawn.pools[pool]
         for index, model in enumerate(design.of(pool, "target")):
             own = rmia[(rmia.role == "target") & (rmia.target == 2 * pool + index)]
             assert own.point_id.tolist() == ids.tolist() and own.member.tolist() == model.half.tolist()
-    assert (table[table.attack == "boundary_distance"].groupby(["role", "pool", "target"]).size() == 40).all()
-    assert table.p_value.between(0, 1).all() and table["decision_0.1"].between(0, 1).all()
+    assert (table[table.attack == "boundary_distance"].groupby(["role", "pool", "target"]).size() == 20).all()
+    assert table.p_value.between(0, 1).all() and table["decision_0.2"].between(0, 1).all()
 
 
 def test_areas_are_means_over_pools_of_ordinary_points_and_canaries_stand_apart(
@@ -75,7 +87,7 @@ def test_areas_are_means_over_pools_of_ordinary_points_and_canaries_stand_apart(
             areas = own.groupby(["pool", "target"]).apply(lambda rows: auc(rows.score, rows.member))
             pools = areas.groupby("pool").mean().to_numpy()
             row = row_of(finished, field, attack=attack)
-            half = 3.1824463 * pools.std(ddof=1) / 2.0  # Student's t on three degrees of freedom
+            half = 4.3026527 * pools.std(ddof=1) / 3**0.5  # Student's t on two degrees of freedom
             assert row["auc"] == pytest.approx(pools.mean(), abs=1e-12)
             assert row["auc_low"] == pytest.approx(max(0.0, pools.mean() - half), abs=1e-6)
 
@@ -83,7 +95,7 @@ def test_areas_are_means_over_pools_of_ordinary_points_and_canaries_stand_apart(
 def test_rates_are_shares_of_calls_and_worth_follows_from_them(finished: Result, table: pd.DataFrame) -> None:
     for attack in ("lira", "qmia"):
         own, row = table[(table.attack == attack) & ~table.canary], row_of(finished, "table", attack=attack)
-        calls = own["decision_0.1"]
+        calls = own["decision_0.2"]
         target, member = own.role == "target", own.member
         assert row["tpr"] == pytest.approx(calls[target & member].mean(), abs=1e-12)
         assert row["found_fpr"] == pytest.approx(calls[target & ~member].mean(), abs=1e-12)
@@ -92,14 +104,14 @@ def test_rates_are_shares_of_calls_and_worth_follows_from_them(finished: Result,
         assert row["worth_10"] == pytest.approx(0.1 * tpr / (0.1 * tpr + 0.9 * fpr), abs=1e-12)
 
 
-def test_a_model_that_memorises_is_found_to_and_null_models_are_not(finished: Result) -> None:
+def test_a_model_that_memorises_is_found_to_and_null_models_are_not(memorising: Result) -> None:
     for attack in ("lira", "rmia", "loss"):
-        assert row_of(finished, "table", attack=attack)["auc_low"] > 0.6
-    assert row_of(finished, "canaries", attack="rmia")["auc_low"] > 0.6
-    told = row_of(finished, "epsilons", attack="rmia", share=1.0)
+        assert row_of(memorising, "table", attack=attack)["auc_low"] > 0.6
+    assert row_of(memorising, "canaries", attack="rmia")["auc_low"] > 0.6
+    told = row_of(memorising, "epsilons", attack="rmia", share=1.0)
     assert told["epsilon"] > 0 == told["null_epsilon"]
     assert told["epsilon"] == epsilon_bound(told["right"], told["guesses"], told["pairs"], told["delta"], 0.95)
-    assert told["pairs"] == POOLS * 60
+    assert told["pairs"] == 4 * 60
 
 
 def test_power_grows_from_row_to_row_of_shadows_and_the_last_is_the_table(finished: Result) -> None:
@@ -108,29 +120,29 @@ def test_power_grows_from_row_to_row_of_shadows_and_the_last_is_the_table(finish
         assert last[name] == pytest.approx(row[name], abs=1e-12)
 
 
-def test_the_page_says_what_the_result_says(finished: Result, place: Path) -> None:
-    kind_named("mia").open_page().write(place / "out", None)
-    page = (place / "out" / "report.html").read_text("utf-8")
+def test_the_page_says_what_the_result_says(finished: Result) -> None:
+    run = kept.finished("mia")
+    page = (run / "report.html").read_text("utf-8")
     row = row_of(finished, "table", attack="rmia")
     assert f"{row['auc']:.3f}".removeprefix("0") in page and "orch audit mia plan.yaml" in page
-    assert finished.document["verdict"]["too_small"] == "its models were trained on 60 images each"
+    assert finished.document["verdict"]["too_small"] == "its models were trained on 20 images each"
     assert '<h2 id="answer-said">Trial run, too small to mean anything' in page
     for part in ("answer", "verdict", "table", "promises", "canaries", "epsilon", "fit"):
         assert f'id="{part}"' in page
-    assert main(["report", str(place / "out"), "--markdown"]) == 0
+    assert main(["report", str(run), "--markdown"]) == 0
 
 
 def test_the_best_setting_of_a_sweep_is_marked_and_its_relabelings_move_twins_together(
-    finished: Result, place: Path
+    memorising: Result, place: Path
 ) -> None:
     run = read_mia_run(place / "out")
     worse = {**run.scores, "setting": np.full(len(run.scores["score"]), "worse"), "score": np.copy(run.scores["score"])}
     worse["score"][::2] = 0.0
     columns = {name: np.concatenate([worse[name], column]) for name, column in run.scores.items()}
-    best = best_of(columns, load_plan(PLAN), None)
+    best = best_of(columns, load_plan(PLAN, values=FEW), None)
     assert {row.setting for row in best} == {"base"} and {row.attack for row in best} == set(run.attacks)
     row = next(row for row in best if row.attack == "rmia")
-    assert row.auc == pytest.approx(row_of(finished, "table", attack="rmia")["auc"], abs=1e-12)
+    assert row.auc == pytest.approx(row_of(memorising, "table", attack="rmia")["auc"], abs=1e-12)
     rows = tuple(replace(each, setting="worse") for each in run.result.table)
     settings = (SettingRow(setting="worse", overrides={"seed": 1}), *run.result.settings)
     grid = setting_grid(MiaRun(replace(run.result, settings=settings, table=(*rows, *run.result.table), best=best)))
@@ -139,16 +151,16 @@ def test_the_best_setting_of_a_sweep_is_marked_and_its_relabelings_move_twins_to
     assert grid.notes[-1].endswith("quote it on other targets.")
 
 
-def test_a_broken_promise_is_void_and_said_everywhere(finished: Result, place: Path) -> None:
+def test_a_broken_promise_is_void_and_said_everywhere(memorising: Result, place: Path) -> None:
     run = read_mia_run(place / "out")
     broken = tuple(replace(row, null_fpr_p=1e-9) if row.attack == "lira" else row for row in run.result.table)
     rows = judged(broken, 0.95)
     assert {row.attack for row in rows if row.void and row.null_fpr_off} == {"lira"}
     void = MiaRun(replace(run.result, table=rows), run.scores)
     assert promises(void).kind == "bad" and "LiRA" in promises(void).text
-    document = {**finished.document, "table": [{"attack": row.attack, "setting": "base", "access": row.access,
+    document = {**memorising.document, "table": [{"attack": row.attack, "setting": "base", "access": row.access,
                 "promised_fpr": row.promised_fpr, "auc": row.auc.value, "void": row.void} for row in rows]}  # fmt: skip
-    plan, headline = load_plan(PLAN), kind_named("mia").headline
+    plan, headline = load_plan(PLAN, values=FEW), kind_named("mia").headline
     said = failures(gates_of(["lira.auc=0.99"], headline, plan), headline, plan, document)
     assert any("inconclusive: control promised false-alarm rates: not kept" in line for line in said)
     (line,) = failures(gates_of(["lira.auc=0.01"], headline, plan), headline, plan, document)
@@ -162,30 +174,30 @@ def test_a_broken_promise_is_void_and_said_everywhere(finished: Result, place: P
     assert failures(gates_of(["auc=0.51"], headline, plan), headline, plan, document)
 
 
-def test_canaries_that_nobody_finds_leave_a_gate_inconclusive(finished: Result, place: Path) -> None:
+def test_canaries_that_nobody_finds_leave_a_gate_inconclusive(memorising: Result, place: Path) -> None:
     run = read_mia_run(place / "out")
     blind = tuple(replace(row, auc=replace(row.auc, low=0.4)) for row in run.result.canaries)
     assert power(MiaRun(replace(run.result, canaries=blind))).kind == "bad"
     assert power(run).kind == "good"
-    document = {**finished.document, "canaries": [{**row, "auc_low": 0.4} for row in finished.document["canaries"]]}
-    plan, headline = load_plan(PLAN), kind_named("mia").headline
+    document = {**memorising.document, "canaries": [{**row, "auc_low": 0.4} for row in memorising.document["canaries"]]}
+    plan, headline = load_plan(PLAN, values=FEW), kind_named("mia").headline
     said = failures(gates_of(["loss.auc=0.99"], headline, plan), headline, plan, document)
     assert any("canaries (loss): without power" in line for line in said)
-    rows = [{**row, "auc_low": 0.4 if row["attack"] == plan.judge else 0.6} for row in finished.document["canaries"]]
+    rows = [{**row, "auc_low": 0.4 if row["attack"] == plan.judge else 0.6} for row in memorising.document["canaries"]]
     assert len(rows) > 1  # the judge was chosen beforehand, as on the page
-    said = failures(gates_of(["auc=0.99"], headline, plan), headline, plan, {**finished.document, "canaries": rows})
+    said = failures(gates_of(["auc=0.99"], headline, plan), headline, plan, {**memorising.document, "canaries": rows})
     assert any("canaries: without power" in line and f"by {plan.judge} on" in line for line in said), said
 
 
 def test_a_second_analysis_asks_no_model_anything(finished: Result, place: Path) -> None:
-    values = {"compute.workers": 0, "compute.store": str(place / "store"), "audit.attacks": ["loss", "rmia"]}
-    again = audited(load_plan(PLAN, values=values), place / "again")
+    store = store_of("mia", place / "kept")
+    again = audited(smallest_plan("mia", store, **{"audit.attacks": ["loss", "rmia"]}), place / "again")
     assert again.document["population"]["trained"] == 0
-    counts = {stage: len(keys) for stage, keys in kind_named("mia").present(Store(str(place / "store"))).items()}
-    assert counts == {"given": 0, "train": 24, "ask": POOLS, "walk": POOLS, "score": 2 * POOLS}
+    counts = {stage: len(keys) for stage, keys in kind_named("mia").present(Store(str(store))).items()}
+    assert counts == {"given": 0, "train": POOLS * MODELS, "ask": POOLS, "walk": POOLS, "score": 2 * POOLS}
     assert row_of(again, "table", attack="rmia")["auc"] == row_of(finished, "table", attack="rmia")["auc"]
 
 
-def test_numbers_of_comparison_are_known_beforehand(finished: Result, place: Path) -> None:
-    plan = load_plan(PLAN, values={"compute.workers": 0, "compute.store": str(place / "store")})
+def test_numbers_of_comparison_are_known_beforehand() -> None:
+    plan = smallest_plan("mia", kept.finished("mia").with_name("store"))
     assert numbers_compared(plan) == set(kind_named("mia").compared(plan))

@@ -24,6 +24,7 @@ from orchestrator.report import writing
 from orchestrator.report.result import read_result
 from orchestrator.report.rows import without_points
 from tests.cases.apollo_result import write_whole_run
+from tests.cases.reopened import store_of
 from tests.cases.runs import Terminal, audited, claim_folder, draw_only
 from tests.cases.smallest_plans import REMOVAL, smallest_plan
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
@@ -34,15 +35,11 @@ pytestmark = pytest.mark.slow
 SMALLEST: dict[str, dict[str, Any]] = {
     "apollo": {"audit.attacks": ["apollo", "u_lira"]},
     "tmia": {"audit.attacks": ["tmia", "tmia_posterior"]},
-    "gnq": {
-        "audit.attacks": ["lira", "loss"],
-        "audit.gradient_inversion": {"points": 3, "batches": [1], "methods": ["analytic"], "steps": 1},
-        "defences": [REMOVAL],
-    },
+    "gnq": {"audit.attacks": ["lira", "loss"], "defences": [REMOVAL]},
     "mia": {"audit.attacks": ["lira", "label_gap"]},
     "gnq, given": {},
 }
-"""Smallest plan → what of it is smaller still."""
+"""Smallest plan → what of it is smaller still: all that its models are asked is in the store of the finished run."""
 TEXTS = (".json", ".html", ".csv", ".svg", ".yaml", ".md", ".xml")
 SVG = re.compile("<svg.*?</svg>", re.DOTALL)
 EMPTY = '"point_id": []'
@@ -99,12 +96,16 @@ def settled(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in json.loads(json.dumps(document)).items() if name not in volatile}
 
 
-@pytest.mark.parametrize("name", list(SMALLEST))
+LARGE = ("apollo", "gnq")
+"""Plans whose runs are long ones here: what their pages lose is looked at below."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in LARGE)) for name in SMALLEST])
 def test_no_file_of_a_run_tells_of_a_single_point_and_aggregates_are_those_of_a_complete_run(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw_only(monkeypatch, "auc", "forest", "roc", "radii", "confidence", "loss", "reconstruction", "distribution")
-    plan, out = smallest_plan(name, tmp_path / "store", **SMALLEST[name]), tmp_path / "out"
+    plan, out = smallest_plan(name, store_of(name, tmp_path / "store"), **SMALLEST[name]), tmp_path / "out"
     whole, scores = audited(plan, out).to_json(), scores_of(out)
     (out / "figures").mkdir()
     (out / "figures" / "radii_scrub.csv").write_text("of an earlier run")
@@ -147,7 +148,7 @@ def sketched(makers: writing.Makers, folder: Path) -> dict[str, str]:
     return dict.fromkeys(drawn, "<svg></svg>")
 
 
-@pytest.mark.parametrize("kind", ["tmia", "gnq", pytest.param("apollo", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", list(DRAWN))
 def test_the_page_of_a_whole_result_loses_its_points_and_nothing_else(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from orchestrator.report.result import read_result
 from tests.cases.apollo_page import whole_page
 from tests.cases.apollo_result import write_run
 from tests.cases.browser import BROWSER, Browser, browser
+from tests.cases.kept import finished
 from tests.cases.page_checks import OTHERS, WINDOWS, fits_asks_nobody_and_is_accessible, the_first_screen_is_the_verdict
 from tests.cases.runs import audited
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
@@ -46,9 +47,12 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(
     scope="module",
-    params=["apollo", *(pytest.param(name, marks=pytest.mark.long) for name in RUNS)],
+    params=["mia", *(pytest.param(name, marks=pytest.mark.long) for name in ("apollo", *RUNS))],
 )
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a small run, on which axe is soon done, and of larger ones, which have all that pages can have."""
+    if request.param == "mia":
+        return finished("mia") / "report.html"
     if request.param == "apollo":
         return whole_page() / "report.html"
     out = tmp_path_factory.mktemp(request.param)

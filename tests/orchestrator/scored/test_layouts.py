@@ -26,10 +26,16 @@ from orchestrator.scored.options import Options
 from orchestrator.scored.reading import read_scores
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 from orchestrator.scored.summing import summed_up
+from tests.cases.runs import draw_only
 
 TARGETS, POINTS = 3, 80
 FIELDS = ("auc", "auc_low", "auc_high", "auc_pooled", "auc_p")
 Scores = dict[str, np.ndarray[Any, Any]]
+
+
+@pytest.fixture(autouse=True)
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw_only(monkeypatch, "none")
 
 
 def drawn() -> Scores:

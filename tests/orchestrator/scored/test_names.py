@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from audits.data.text_tables import text_of, text_table
@@ -69,15 +69,20 @@ def read_array(folder: Path, said: list[str]) -> list[str]:
     return read(of_arrays(read_arrays(folder / "table.npz"), folder).pick(["name"]))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(NAMES, min_size=2, max_size=12))
-def test_names_are_read_alike_by_every_way_in(tmp_path: Path, said: list[str]) -> None:
-    for way in ways_of_text(tmp_path, said):
-        assert way() == said
-    assert read_array(tmp_path, said) == said
+@pytest.mark.parametrize("examples", [15, pytest.param(60, marks=pytest.mark.long)])
+def test_names_are_read_alike_by_every_way_in(tmp_path: Path, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(st.lists(NAMES, min_size=2, max_size=12))
+    @example(list(LOOKALIKES))
+    def alike(said: list[str]) -> None:
+        for way in ways_of_text(tmp_path, said):
+            assert way() == said
+        assert read_array(tmp_path, said) == said
+
+    alike()
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(NAMES, min_size=1, max_size=4), NAMES, NAMES)
 def test_names_with_a_zero_byte_are_refused_by_every_way_in(
     tmp_path: Path, said: list[str], before: str, behind: str

@@ -46,12 +46,14 @@ SMALL: dict[str, Any] = {
               "attacker_points": 700, "filler": 200},
     "target": {"members": "members.txt"},
     "audit.attacks": ["tmia_distance", "tmia_posterior", "yeom", "label_gap"],
-    "audit.asked": 16,
+    "audit.asked": 8,
     "audit.reference_samples": 60,
     "audit.reconstruction.models": 2,
     "recipe.epochs": 4,
     "compute.chunk": 8,
 }  # fmt: skip
+FEW: dict[str, Any] = {"audit.attacks": ["tmia_posterior"], "audit.beta": 0.3}
+FEW |= {"split": {**SMALL["split"], "reference_models": 4, "null_models": 0}}
 STUDENT = {"audit.mode": "III", "transfer.teacher": "teacher.pt", "transfer.teacher_input": "raw"}
 
 
@@ -149,7 +151,7 @@ def test_the_verdict_says_whom_it_is_about(finished: tuple[Result, Path]) -> Non
 def test_a_student_is_asked_about_its_own_points_with_reference_students_of_the_given_teacher(
     folder: Path, tmp_path: Path
 ) -> None:
-    plan = given_plan(folder, "student.pt", **STUDENT, **{"audit.attacks": ["tmia_posterior"]})
+    plan = given_plan(folder, "student.pt", **STUDENT, **FEW)
     check_against_data(plan)
     result = audited(plan, tmp_path)
     assert {cell["mode"] for cell in result.document["table"]} == {"III"}
@@ -159,11 +161,7 @@ def test_a_student_is_asked_about_its_own_points_with_reference_students_of_the_
 
 
 def test_a_student_is_asked_about_the_points_of_its_teacher(folder: Path, tmp_path: Path) -> None:
-    plan = given_plan(
-        folder,
-        "student.pt",
-        **{"audit.mode": "II", "audit.attacks": ["tmia_posterior"], "transfer.train_size": 60},
-    )
+    plan = given_plan(folder, "student.pt", **FEW, **{"audit.mode": "II", "transfer.train_size": 60})
     result = audited(plan, tmp_path)
     (mode,) = {cell["mode"] for cell in result.document["table"]}
     assert mode == "II" and {row["side"] for row in result.document["fit"]} == {"asked", "teacher"}
@@ -179,7 +177,7 @@ def test_the_given_model_is_not_trained_and_asked_apart_from_its_controls(folder
     assert asked[0].key in {job.key for job in more}
     queries = {entry.attack: entry for entry in estimate(KIND, plan).queries}
     assert queries["tmia_posterior"].total == queries["tmia_posterior"].per_target == 40
-    assert queries["label_gap"].total == 16
+    assert queries["label_gap"].total == 8
 
 
 def test_workers_need_not_see_the_files(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -23,46 +22,48 @@ from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.jobs.job import of_stage
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.recent import Recent
-from orchestrator.engine.run.run import Result, Run
+from orchestrator.engine.run.run import Result
 from orchestrator.engine.run.worker import OpenContexts, WorkerContext
-from orchestrator.engine.store.payloads import pack_table
 from orchestrator.engine.store.store import Store
 from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
-from orchestrator.report import writing
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.controls import control_warnings, judged
 from orchestrator.tmia.result.document import fit_warnings, setting_warnings
 from orchestrator.tmia.result.rows import FitRow, TmiaCell
 from orchestrator.tmia.stages.querying import stored
-from tests.cases.runs import UnshownRun, audited, numbers_compared
+from orchestrator.tmia.stages.stars import filled
+from tests.cases import kept
+from tests.cases.reopened import result_of, store_of
+from tests.cases.runs import audited, numbers_compared
+from tests.cases.smallest_plans import smallest_plan
 
 pytestmark = pytest.mark.slow
 
 TARGETS = 2
-SMALL = {
-    "compute.workers": 0,
-    "split.targets": TARGETS,
-    "split.overfitted_models": TARGETS,
-    "split.reference_models": 12,
-    "split.null_models": 2,
-    "audit.asked": 8,
-    "audit.reference_samples": 40,
-    "audit.reconstruction.models": 2,
-    "recipe.epochs": 4,
-    "compute.chunk": 8,
+GROUPS = {"target": TARGETS, "reference": 12, "null": 1, "overfitted": TARGETS}
+FEW = ["label_gap", "noise_votes", "tmia_distance", "tmia_posterior"]
+MODES = {
+    "II": {"audit.mode": "II", "split.classes": "even", "transfer.classes": "odd", "transfer.n_frozen": 1},
+    "III": {"audit.mode": "III", "split.classes": "odd", "transfer.classes": "even"},
 }
+LEAST = {"split__reference_models": 4, "audit__beta": 0.3, "split__null_models": 0, "split__overfitted_models": 0}
+"""Where only targets are looked at."""
 
 
 def small_plan(store: Path, **changes: Any) -> TmiaPlan:
-    values = {**SMALL, "compute.store": str(store)} | {
-        name.replace("__", "."): value for name, value in changes.items()
-    }
-    plan = load_plan("tmia-smoke", values=values)
+    """Return the smallest plan, which is in mode I, with some changes."""
+    plan = smallest_plan("tmia", store, **{name.replace("__", "."): value for name, value in changes.items()})
     assert isinstance(plan, TmiaPlan)
     return plan
+
+
+def three_modes(store: Path, **changes: Any) -> TmiaPlan:
+    """Return the plan of few attacks in each mode."""
+    few = {"audit__attacks": FEW, "audit__selectors": ["none", "kmeans"], "variants": MODES}
+    return small_plan(store, **few | changes)
 
 
 def failed(limits: list[str], plan: BasePlan, document: dict[str, Any]) -> list[str]:
@@ -71,17 +72,19 @@ def failed(limits: list[str], plan: BasePlan, document: dict[str, Any]) -> list[
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tmia-store")
+    """A store that has what the smallest plan makes."""
+    return store_of("tmia", tmp_path_factory.mktemp("tmia") / "store")
 
 
 @pytest.fixture(scope="module")
-def finished(store: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
-    out = tmp_path_factory.mktemp("tmia-run")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "draw", lambda *_: {})  # figures: test_report.py, and of runs test_failed_attacks.py
-        patch.setattr(Run, "watch", UnshownRun.watch)
-        patch.setattr(Run, "track", UnshownRun.track)  # tracked runs: test_aggregates.py, test_toy.py
-        return audited(small_plan(store), out, shown=True), out
+def finished() -> tuple[Result, Path]:
+    """The smallest plan's run: mode I, all attacks, all selections."""
+    return result_of(kept.finished("tmia")), kept.finished("tmia")
+
+
+@pytest.fixture(scope="module")
+def in_three_modes(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return audited(three_modes(store), tmp_path_factory.mktemp("tmia-run"))
 
 
 def artefacts(store: Path) -> Counter[str]:
@@ -89,26 +92,25 @@ def artefacts(store: Path) -> Counter[str]:
     return Counter({stage: len(kept.keys(stage)) for stage in ("train", "select", "query", "score")})
 
 
-def test_an_audit_runs_its_mode_and_its_variants(finished: tuple[Result, Path]) -> None:
-    result, out = finished
-    document = result.document
+def test_an_audit_runs_its_mode_and_its_variants(in_three_modes: Result, finished: tuple[Result, Path]) -> None:
+    document = in_three_modes.document
     assert [(entry["setting"], entry["mode"]) for entry in document["settings"]] == [
         ("I", "I"), ("II", "II"), ("III", "III"),
     ]  # fmt: skip
     assert document["kind"] == "tmia"
-    assert {cell["selection"] for cell in document["table"]} == {
-        *("all", "none", "kmeans", "reference_loss", "neighbours")
-    }
+    assert {cell["selection"] for cell in document["table"]} == {"all", "none", "kmeans"}
+    result, out = finished
     for name in ("result.json", "scores.parquet", "report.html", "plan.yaml"):
         assert (out / name).is_file()
-    assert json.loads((out / "result.json").read_text())["table"] == document["table"]
+    assert {cell["selection"] for cell in result.document["table"]} == {
+        *("all", "none", "kmeans", "reference_loss", "neighbours", "gnq")
+    }
 
 
-def test_labels_are_counted_as_the_schedule_says(finished: tuple[Result, Path]) -> None:
-    result, _ = finished
+def test_labels_are_counted_as_the_schedule_says(in_three_modes: Result) -> None:
     asked = {
         (cell["setting"], cell["attack"]): cell["queries_per_point"]
-        for cell in result.document["table"]
+        for cell in in_three_modes.document["table"]
         if cell["selection"] == "none"
     }
     assert {asked[name, "tmia_distance"] for name in ("I", "II", "III")} == {hop_skip_jump.RANK.queries}
@@ -116,9 +118,8 @@ def test_labels_are_counted_as_the_schedule_says(finished: tuple[Result, Path]) 
     assert asked["II", "noise_votes"] == 9  # y* is the model's own label, which is asked first
 
 
-def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(finished: tuple[Result, Path]) -> None:
-    result, _ = finished
-    table = result.scores.to_pydict()
+def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(in_three_modes: Result) -> None:
+    table = in_three_modes.scores.to_pydict()
     found: dict[tuple[str, str], set[int]] = {}
     for setting, access, candidate in zip(table["setting"], table["access"], table["candidate"], strict=True):
         found.setdefault((setting, access), set()).add(candidate)
@@ -127,28 +128,29 @@ def test_label_only_attacks_speak_about_the_pool_and_others_about_everybody(fini
         assert len(found[name, "posteriors"]) == 40
 
 
-@pytest.mark.parametrize("changes", [{"variants": {}}, pytest.param({}, marks=pytest.mark.long)], ids=["I", "all"])
+@pytest.mark.parametrize("variants", [{}, pytest.param(MODES, marks=pytest.mark.long)], ids=["I", "all"])
 def test_a_second_analysis_asks_nobody_anything(
-    finished: tuple[Result, Path], store: Path, tmp_path: Path, changes: dict[str, Any]
+    in_three_modes: Result, store: Path, tmp_path: Path, variants: dict[str, Any]
 ) -> None:
     before = artefacts(store)
-    plan = small_plan(
+    plan = three_modes(
         store,
         audit__beta=0.2,
         audit__alpha={"size": 5},
-        audit__reconstruction={"map": "isotonic", "points": 10, "models": 2},
-        **changes,
+        audit__reconstruction={"map": "isotonic", "points": 6, "models": 2},
+        variants=variants,
+        **{} if variants else {"audit__attacks": [*FEW, "tmia"]},  # which mode I has asked for
     )
     audited(plan, tmp_path)
     assert artefacts(store) - before == Counter({"score": len(plan.settings())})
 
 
 @pytest.mark.long
-def test_other_points_of_the_fit_ask_no_candidate_again(
-    finished: tuple[Result, Path], store: Path, tmp_path: Path
-) -> None:
+def test_other_points_of_the_fit_ask_no_candidate_again(store: Path, tmp_path: Path) -> None:
+    audited(three_modes(store, audit__attacks=["tmia"]), tmp_path)
     before = artefacts(store)
-    result = audited(small_plan(store, audit__reconstruction={"points": 14, "models": 2}), tmp_path)
+    other = {"points": 14, "models": 2}
+    result = audited(three_modes(store, audit__attacks=["tmia"], audit__reconstruction=other), tmp_path)
     posteriors, pairs = 2, 1  # units of all reference models, and of the two to whose pairs the map is fitted
     assert artefacts(store) - before == Counter({"score": 3, "query": 3 * (posteriors + pairs)})
     assert all(row["pairs"] + row["dropped"] == 14 * 2 for row in result.document["reconstruction"])
@@ -157,7 +159,7 @@ def test_other_points_of_the_fit_ask_no_candidate_again(
 def test_overfitted_models_are_judged(finished: tuple[Result, Path]) -> None:
     document = finished[0].document
     rows = document["overfitted"]
-    asked = {"labels": 8, "posteriors": 40}
+    asked = {"labels": 8, "posteriors": 40, "white_box": 40}
     assert {(row["setting"], row["attack"]) for row in rows} == {
         (cell["setting"], cell["attack"]) for cell in document["table"]
     }
@@ -172,13 +174,13 @@ def test_overfitted_models_are_judged(finished: tuple[Result, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"variants": {}, "audit__attacks": ["tmia_posterior"]}, pytest.param({}, marks=pytest.mark.long)]
+    "changes",
+    [{"variants": {}, "audit__attacks": ["tmia_posterior"]}, pytest.param({}, marks=pytest.mark.long)],
+    ids=["I", "all"],
 )
-def test_overfitted_models_change_no_other_number(
-    finished: tuple[Result, Path], store: Path, tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_overfitted_models_change_no_other_number(store: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     few, without = (
-        audited(small_plan(store, split__overfitted_models=models, **changes), tmp_path / str(models)).document
+        audited(three_modes(store, split__overfitted_models=models, **changes), tmp_path / str(models)).document
         for models in (TARGETS, 0)
     )
     assert without["table"] == few["table"]
@@ -192,18 +194,19 @@ def area(p: Any, member: Any) -> float:
 
 
 def test_an_attack_that_cannot_speak_is_named_and_the_others_are_judged(
-    finished: tuple[Result, Path], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
         raise BadInput("too few pairs")
 
     monkeypatch.setattr("audits.tmia.attacks.tmia.fitted_map", refuse)
-    plan = small_plan(store, audit__beta=0.25, variants={})
+    attacks = ["tmia", "tmia_smoothed", "tmia_distance", "yeom"]
+    plan = small_plan(store, audit__beta=0.25, audit__attacks=attacks, audit__selectors=["none"])
     result = audited(plan, tmp_path)
     assert "attack tmia failed and has no result there: too few pairs" in result.document["warnings"]
     spoken = {row["attack"] for row in result.document["table"]}
     assert "tmia" not in spoken
-    assert {"tmia_distance", "yeom"} <= spoken
+    assert spoken == {"tmia_distance", "yeom"}
     (line,) = failed(["precision_low=0.99"], plan, result.document)
     assert "inconclusive: no result of tmia (I), tmia_smoothed (I); see the warnings" in line
 
@@ -212,25 +215,24 @@ def test_the_same_plan_again_does_nothing(finished: tuple[Result, Path], store: 
     before = artefacts(store)
     again = audited(small_plan(store), tmp_path)
     assert artefacts(store) == before
-    assert pack_table(again.scores) == pack_table(finished[0].scores)
+    assert again.document["population"]["trained"] == 0
+    assert (tmp_path / "scores.parquet").read_bytes() == (finished[1] / "scores.parquet").read_bytes()
 
 
 @pytest.mark.parametrize("mode", ["II", "III"])
 def test_no_reference_or_null_model_starts_from_a_teacher_of_a_target(mode: str, store: Path) -> None:
-    plan = small_plan(store)
+    plan = three_modes(store)
     design: Any = open_design(plan.changed(plan.settings()[mode]))
     teachers: dict[str, set[str]] = {}
     for model in design.models.values():
         if model.teacher:
             teachers.setdefault(model.group, set()).add(model.teacher)
             assert design.models[model.teacher].group == model.group
-    assert {group: len(names) for group, names in teachers.items()} == {
-        "target": TARGETS, "reference": 12, "null": 2, "overfitted": TARGETS,
-    }  # fmt: skip
+    assert {group: len(names) for group, names in teachers.items()} == GROUPS
 
 
 def test_names_of_models_keep_the_words_from_which_their_seeds_are_derived(store: Path) -> None:
-    plan = small_plan(store)
+    plan = three_modes(store)
     design: Any = open_design(plan.changed(plan.settings()["II"]))
     words = {"target": "target", "reference": "contrast", "null": "fresh", "overfitted": "overfitted"}
     for model in design.models.values():
@@ -239,7 +241,7 @@ def test_names_of_models_keep_the_words_from_which_their_seeds_are_derived(store
 
 @pytest.mark.parametrize("mode", ["I", "II", "III"])
 def test_only_targets_and_overfitted_models_saw_candidates(mode: str, store: Path) -> None:
-    plan = small_plan(store)
+    plan = three_modes(store)
     design: Any = open_design(plan.changed(plan.settings()[mode]))
     candidates = design.sets.candidates
     seen = Counter(
@@ -256,7 +258,7 @@ def test_teachers_of_attack_two_are_the_models_of_attack_one(store: Path) -> Non
 
 
 def test_the_cost_counts_the_queries_that_are_asked(store: Path) -> None:
-    cost = estimate(KIND, small_plan(store))
+    cost = estimate(KIND, three_modes(store))
     queries = {entry.attack: entry for entry in cost.queries}
     assert queries["tmia_distance"].per_target == 3 * 8 * hop_skip_jump.RANK.queries
     assert queries["tmia_posterior"].per_target == 3 * 40
@@ -265,13 +267,13 @@ def test_the_cost_counts_the_queries_that_are_asked(store: Path) -> None:
 
 
 def test_weights_are_looked_into_for_attacks_that_read_them_alone(store: Path) -> None:
-    assert not of_stage(open_design(small_plan(store)).jobs(), "look")
-    plan = small_plan(store, variants={}, audit__attacks=["nasr", "stolen_memories", "yeom"])
+    assert not of_stage(open_design(three_modes(store)).jobs(), "look")
+    plan = small_plan(store, audit__attacks=["nasr", "stolen_memories", "yeom"], audit__selectors=["none"])
     looks = of_stage(open_design(plan).jobs(), "look")
     assert [(job.label, len(job.document["models"])) for job in looks] == [
         ("target", TARGETS),
         ("reference", 10),
-        ("null", 2),
+        ("null", 1),
         ("overfitted", TARGETS),
     ]
     lines = {entry.attack: (entry.access, entry.total) for entry in estimate(KIND, plan).queries}
@@ -284,20 +286,26 @@ def test_weights_are_looked_into_for_attacks_that_read_them_alone(store: Path) -
 
 @pytest.mark.long
 def test_attacks_that_read_weights_judge_all_candidates(store: Path, tmp_path: Path) -> None:
-    plan = small_plan(store, variants={}, audit__attacks=["nasr", "stolen_memories", "yeom"])
+    plan = small_plan(store, audit__attacks=["nasr", "stolen_memories", "yeom"], audit__selectors=["none"])
     result = audited(plan, tmp_path)
     found = {cell["attack"]: cell for cell in result.document["table"] if cell["selection"] == "all"}
     assert {name: (cell["candidates"], cell["null_models"]) for name, cell in found.items()} == dict.fromkeys(
-        ("nasr", "stolen_memories", "yeom"), (40, 2)
+        ("nasr", "stolen_memories", "yeom"), (40, 1)
     )
     assert not any("failed" in line for line in result.document["warnings"])
 
 
+def test_the_class_that_counts_is_the_true_one_where_a_model_has_it() -> None:
+    own = np.array([[4, 5, 6], [7, 8, 9]])
+    assert filled(np.array([1, -1, 2]), own).tolist() == [[1, 5, 2], [1, 8, 2]]
+    assert filled(None, own) is own
+
+
 def test_students_are_read_at_the_true_class_where_they_have_it(store: Path, tmp_path: Path) -> None:
     plan = small_plan(
-        store, variants={}, audit__mode="II", audit__star="true", split__classes=[0, 1, 2, 3],
+        store, audit__mode="II", audit__star="true", split__classes=[0, 1, 2, 3],
         transfer__classes=[2, 3, 7], transfer__n_frozen=1,
-        audit__attacks=["noise_votes", "tmia_posterior"],
+        audit__attacks=["noise_votes", "tmia_posterior"], audit__selectors=["none"], **LEAST,
     )  # fmt: skip
     design: Any = open_design(plan)
     ids = design.sets.candidates
@@ -356,7 +364,7 @@ def test_what_cannot_work_is_refused_in_one_line(changes: dict[str, Any], messag
 
 
 def test_an_attack_that_needs_the_true_class_is_left_out_where_there_is_none_and_that_is_said(store: Path) -> None:
-    plan = small_plan(store)
+    plan = three_modes(store)
     second = plan.changed(plan.settings()["II"])
     assert "label_gap" in plan.audit.attacks
     assert "label_gap" not in second.audit.attacks
@@ -364,9 +372,9 @@ def test_an_attack_that_needs_the_true_class_is_left_out_where_there_is_none_and
 
 
 def test_candidates_are_selected_by_gradient_uniqueness_where_the_training_set_is_in_question(
-    finished: tuple[Result, Path], store: Path, tmp_path: Path
+    in_three_modes: Result, store: Path, tmp_path: Path
 ) -> None:
-    plan = small_plan(store, audit__selectors=["none", "gnq"], audit__attacks=["tmia_posterior"])
+    plan = three_modes(store, audit__selectors=["none", "gnq"], audit__attacks=["tmia_posterior"])
     assert any("gnq was left out in mode II" in note for note in plan.changed(plan.settings()["II"]).notes)
     before = artefacts(store)
     result = audited(plan, tmp_path)
@@ -380,7 +388,7 @@ def test_candidates_are_selected_by_gradient_uniqueness_where_the_training_set_i
 
 
 def test_no_attack_that_ranks_needs_no_reachable_level(store: Path) -> None:
-    plan = small_plan(store, audit__beta=0.01, audit__attacks=["yeom"], variants={})
+    plan = small_plan(store, audit__beta=0.01, audit__attacks=["yeom"])
     assert plan.audit.beta == 0.01
 
 
@@ -405,10 +413,10 @@ def test_warnings_of_some_settings_name_them() -> None:
 
 
 def test_a_weakness_that_settings_share_is_told_once(store: Path, tmp_path: Path) -> None:
-    result = audited(
-        small_plan(store, audit__attacks=["yeom"], split__null_models=0, split__attacker_points=300, recipe__epochs=1),
-        tmp_path,
-    )
+    few = {"audit__attacks": ["yeom"], "audit__selectors": ["none"], "split__attacker_points": 300}
+    variants = {"other": {"audit.reference_samples": 30}}
+    result = audited(small_plan(store, **few, split__null_models=0, recipe__epochs=1, variants=variants), tmp_path)
+    assert [entry["setting"] for entry in result.document["settings"]] == ["I", "other"]
     for text in ("raw ranks of 5 %", "split.null_models is 0"):
         assert len([line for line in result.document["warnings"] if text in line]) == 1, text
 
@@ -424,7 +432,7 @@ def test_models_of_the_other_side_are_tested_on_points_of_all_classes(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.tmia.design.TEST_POINTS", 60)
-    plan = small_plan(store)
+    plan = three_modes(store)
     design: Any = open_design(plan.changed(plan.settings()["II"]))
     order = np.argsort(design.other.labels, kind="stable")
     monkeypatch.setattr(design, "points", lambda side: np.arange(len(order)))
@@ -436,9 +444,7 @@ def test_models_of_the_other_side_are_tested_on_points_of_all_classes(
     )
 
 
-def test_students_of_a_file_start_from_it_and_read_what_it_was_trained_on(
-    finished: tuple[Result, Path], store: Path, tmp_path: Path
-) -> None:
+def test_students_of_a_file_start_from_it_and_read_what_it_was_trained_on(store: Path, tmp_path: Path) -> None:
     weights = tmp_path / "weights.safetensors"
     teacher = load_plan("tmia-smoke").model.architecture().build((1, 8, 8), 7, 0).state_dict()
     save_file(teacher, weights)
@@ -446,7 +452,8 @@ def test_students_of_a_file_start_from_it_and_read_what_it_was_trained_on(
         store,
         audit__mode="III",
         audit__attacks=["yeom"],
-        variants={},
+        audit__selectors=["none"],
+        **LEAST,
         transfer={"teacher": str(weights), "teacher_input": "raw", "n_frozen": 1},
     )
     audited(plan, tmp_path / "out")
@@ -478,13 +485,10 @@ def test_models_read_what_torchvisions_weights_were_trained_on(store: Path, monk
 def test_scores_on_disk_hold_every_reference_models_statistic(finished: tuple[Result, Path]) -> None:
     _, out = finished
     table = pq.read_table(out / "scores.parquet", filters=[("attack", "=", "tmia_distance"), ("setting", "=", "I")])
-    asked = {"target": TARGETS, "reference": 12, "null": 2, "overfitted": TARGETS}
-    assert Counter(table["group"].to_pylist()) == {group: 8 * models for group, models in asked.items()}
+    assert Counter(table["group"].to_pylist()) == {group: 8 * models for group, models in GROUPS.items()}
 
 
-def test_models_beyond_the_memory_allowed_are_read_again(
-    finished: tuple[Result, Path], store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_beyond_the_memory_allowed_are_read_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = small_plan(store)
     design: Any = open_design(plan.changed(plan.settings()["I"]))
     context = WorkerContext(KIND, design, Store(str(store)))
@@ -497,7 +501,7 @@ def test_models_beyond_the_memory_allowed_are_read_again(
     assert stored(context, first) is not kept
 
 
-def test_the_plans_of_a_worker_share_one_memory(finished: tuple[Result, Path], store: Path) -> None:
+def test_the_plans_of_a_worker_share_one_memory(store: Path) -> None:
     plan = small_plan(store)
     opened = OpenContexts(KIND, {}, str(store), "cpu", open_design(plan).data.fingerprint)
     lately = Recent()
@@ -515,9 +519,14 @@ def test_the_plans_of_a_worker_share_one_memory(finished: tuple[Result, Path], s
     assert made == [0, 1, 2]  # an array is its plan's own
 
 
-def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    result, _ = finished
-    plan = load_plan("tmia-smoke", values=SMALL)
+def test_the_gate_stops_a_release(finished: tuple[Result, Path]) -> None:
+    plan = load_plan("tmia-smoke")
+
+    def of_three_modes(field: str) -> list[dict[str, Any]]:
+        """Return rows of mode I as if they were of each mode."""
+        known = [row for row in finished[0].document[field] if row["attack"] in plan.audit.attacks]  # type: ignore[attr-defined]
+        return [row | {"setting": mode} for mode in ("I", *MODES) for row in known if row.get("selection") != "gnq"]
+
     gates_of(["precision=0.5", "II.kmeans.tmia.null_fpr=0.9"], KIND.headline, plan)
     for text, message in (
         ("precision", "write it as METRIC=VALUE"),
@@ -528,8 +537,8 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.
     ):
         with pytest.raises(BadInput, match=re.escape(message)):
             gates_of([text], KIND.headline, plan)
-    cells = [{**cell, "precision": 0.8} for cell in result.document["table"]]
-    sure = [{**row, "auc": 0.9, "auc_low": 0.8, "auc_high": 1.0} for row in result.document["overfitted"]]
+    cells = [{**cell, "precision": 0.8} for cell in of_three_modes("table")]
+    sure = [{**row, "auc": 0.9, "auc_low": 0.8, "auc_high": 1.0} for row in of_three_modes("overfitted")]
     (line,) = failed(["precision=0.7"], plan, {"table": cells})
     assert line.startswith("gate precision=0.7: failed: precision is 0.800")
     assert failed(["precision=0.9"], plan, {"table": cells, "overfitted": sure}) == []
@@ -552,7 +561,8 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path], capsys: pytest.
     undefined = [{**cell, "precision": None} for cell in cells]
     (line,) = failed(["precision=0.1"], plan, {"table": undefined})  # an attack without power calls nobody, too
     assert "precision is not defined in any line" in line
-    assert failed(["precision=0.9"], plan, {"table": [*undefined[1:], cells[0]], "overfitted": sure}) == []
+    told = next(cell for cell in cells if cell["access"] == "labels")
+    assert failed(["precision=0.9"], plan, {"table": [*undefined[1:], told], "overfitted": sure}) == []
     (line,) = failed(["I.kmeans.tmia.precision=0.1"], plan, {"table": undefined})
     assert "was not measured" in line
 

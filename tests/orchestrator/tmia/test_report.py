@@ -23,6 +23,8 @@ from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.page.verdict import detectable, verdict
 from orchestrator.tmia.result.controls import control_warnings
 from orchestrator.tmia.result.metrics import metrics
+from tests.cases.kept import finished
+from tests.cases.sketched import sketch
 from tests.orchestrator.apollo.test_report import assert_closed
 from tests.orchestrator.tmia.drawn_result import SELECTORS, write_tmia_run
 
@@ -37,7 +39,9 @@ def audit(tmp_path_factory):
     result["warnings"].append("<script>alert(1)</script>")
     (out / "result.json").write_text(json.dumps(result))
     points = {point["point_id"] for point in result["exposed"]}
-    PAGE.write(out, {point: np.full((4, 4), 0.5) for point in points})
+    with pytest.MonkeyPatch.context() as patch:
+        sketch(patch)
+        PAGE.write(out, {point: np.full((4, 4), 0.5) for point in points})
     return out
 
 
@@ -76,7 +80,8 @@ def by_attack(run, setting):
 
 
 def test_the_page_is_one_closed_file_without_network(page):
-    assert_closed(page)
+    for text in (page, (finished("tmia") / "report.html").read_text("utf-8")):
+        assert_closed(text)
     assert "&lt;script&gt;alert(1)" in page
 
 
