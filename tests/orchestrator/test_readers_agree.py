@@ -63,10 +63,10 @@ FEWER: Mapping[str, Mapping[str, Any]] = {
     "gnq": {"audit.attacks": ["loss", "lira"], "audit.inversion": None, "audit.gradient_inversion": None},
 }
 """Changes of the smallest plans that leave out what is not read here."""
-ALIKE = ("apollo, given", "tmia, given")
+ALIKE = ("apollo, given", "mia, given", "tmia, given")
 """Runs of a given model, whose tables are those of other runs of their kind: they take part in long tests alone."""
 RUNS = [
-    *("apollo", "mia", "mia, given", "tmia", "gnq", "gnq, given", "score"),
+    *("apollo", "mia", "tmia", "gnq", "gnq, given", "score"),
     *(pytest.param(name, marks=pytest.mark.long) for name in ALIKE),
 ]
 
@@ -320,7 +320,8 @@ def stars_agree(folder: Path, marked: Mapping[str, bool]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["apollo", "mia", "mia, given", "score", pytest.param("apollo, given", marks=pytest.mark.long)]
+    "name",
+    ["apollo", "mia", "score", *(pytest.param(f"{kind}, given", marks=pytest.mark.long) for kind in ("apollo", "mia"))],
 )
 def test_a_table_of_attacks_says_all_that_a_star_takes(run: Callable[[str], Path], name: str) -> None:
     document = read_result(run(name))
@@ -349,7 +350,7 @@ def leaks_told(document: Document) -> bool:
     return any(each.kind == "leak" and not each.head.startswith(HEADS_OF_POINTS) for each in sentences(document))
 
 
-@pytest.mark.parametrize("name", ["apollo", "mia", "mia, given", "score"])
+@pytest.mark.parametrize("name", ["apollo", "mia", pytest.param("mia, given", marks=pytest.mark.long), "score"])
 def test_what_only_the_interval_leaves_open_is_not_worded_like_a_null_result(
     run: Callable[[str], Path], name: str
 ) -> None:

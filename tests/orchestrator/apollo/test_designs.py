@@ -24,7 +24,7 @@ from orchestrator.kinds import kind_named, open_design
 from orchestrator.report import writing
 from orchestrator.report.pictures import MOST_POINTS
 from tests.cases.runs import audited, begun, context_of, draw_only, jobs_of
-from tests.orchestrator.apollo.test_pipeline import FEW_SHADOWS, tiny_plan
+from tests.orchestrator.apollo.test_pipeline import ONE_TARGET, tiny_plan
 
 ATTACKS = "audit.attacks=[apollo, random_directions, single_query, u_lira]"
 CLASSES = (3, 5, 8)
@@ -35,16 +35,16 @@ DESIGNS = {
         "split.train_size=100",
         "split.target_pool=200",
         "split.candidates={forget: 8, unseen: 12}",
-        *FEW_SHADOWS,
+        *ONE_TARGET,
     ),
     "ids": (
         f"split.forget={{ids: [{', '.join(map(str, IDS))}]}}",
         "split.candidates={forget: 12, unseen: 10}",
-        *FEW_SHADOWS,
+        *ONE_TARGET,
     ),
     "other shadows": (
         "split.forget=0.5",
-        "split.shadows=4",
+        *ONE_TARGET,
         "shadow_model={name: cnn, settings: {}}",
         "split.candidates={forget: 12, unseen: 12}",
     ),
@@ -117,7 +117,7 @@ def retained(tmp_path_factory):
     place = tmp_path_factory.mktemp("retained")
     plan = tiny_plan(
         place / "store",
-        ATTACKS,
+        "audit.attacks=[apollo, random_directions, single_query]",
         "split.candidates={forget: 12, unseen: 12, retained: 12}",
         "audit.radii=true",
         "audit.fpr=[0.5, 0.6]",
