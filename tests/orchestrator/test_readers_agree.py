@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, ignore_patterns
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from orchestrator.engine.run.tracking_headline import headline_of as tracked_hea
 from orchestrator.gnq.given.page import words as given_words
 from orchestrator.gnq.page import verdict as gnq_words
 from orchestrator.gnq.page.reading import CONTROLS as AT_RANDOM
-from orchestrator.kinds import kind_named, load_plan, plan_from
+from orchestrator.kinds import kind_named, plan_from
 from orchestrator.mia.page import verdict as mia_words
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import bounds, number
@@ -46,8 +46,9 @@ from orchestrator.report.verdict import LEAK, UNTOLD
 from orchestrator.scored.page import words as scored_words
 from orchestrator.tmia.page import verdict as tmia_words
 from orchestrator.tmia.result.controls import judges_of
+from tests.cases.kept import finished
 from tests.cases.runs import audited, draw_only
-from tests.cases.smallest_plans import GIVEN, SMALLEST, given_weights
+from tests.cases.smallest_plans import smallest_plan
 
 Document = dict[str, Any]
 Row = dict[str, Any]
@@ -60,9 +61,8 @@ FEWER: Mapping[str, Mapping[str, Any]] = {
     },
     "mia": {"audit.attacks": ["lira", "loss", "label_gap"], "audit.judge": "lira"},
     "tmia": {"audit.attacks": ["tmia_posterior", "label_gap", "yeom"], "audit.selectors": ["none", "kmeans"]},
-    "gnq": {"audit.attacks": ["loss", "lira"], "audit.inversion": None, "audit.gradient_inversion": None},
 }
-"""Changes of the smallest plans that leave out what is not read here."""
+"""Changes of the smallest plans that leave out what is not read here; of others the run is that of all tests."""
 ALIKE = ("apollo, given", "mia, given", "tmia, given")
 """Runs of a given model, whose tables are those of other runs of their kind: they take part in long tests alone."""
 RUNS = [
@@ -78,28 +78,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def of(name: str) -> Path:
         if name not in made:
-            made[name] = place / name.replace(", ", "-")
-            with pytest.MonkeyPatch.context() as patch:
-                draw_only(patch, "none")
-                finish(name, made[name])
+            made[name] = finish(name, place / name) if name in (*FEWER, "score") else finished(name)
         return made[name]
 
     return of
 
 
-def finish(name: str, out: Path) -> None:
-    """Carry out the smallest run of a name."""
-    if name == "score":
-        pq.write_table(some_scores(), out.with_suffix(".parquet"))
+def finish(name: str, out: Path) -> Path:
+    """Carry out a run of a name; return its folder."""
+    if name != "score":
+        audited(smallest_plan(name, Path(f"{out}-store"), **FEWER[name]), out)
+        return out
+    pq.write_table(some_scores(), out.with_suffix(".parquet"))
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "none")
         assert main(["score", str(out.with_suffix(".parquet")), "--out", str(out), "--quiet"]) == 0
-        return
-    base, values = (SMALLEST | GIVEN)[name]
-    own = {**values, **FEWER.get(name, {}), "compute.workers": 0, "compute.store": f"{out}-store"}
-    if name == "gnq":
-        own["defences"] = [{"method": "remove", "ranking": "gnq_log", "share": 0.2}]
-    if "given" in name:
-        own["target.weights"] = given_weights(Path(f"{out}-given"), (1, 14, 14) if base == "gnq-target" else (1, 8, 8))
-    audited(load_plan(base, values=own), out)
+    return out
 
 
 def some_scores() -> pa.Table:
@@ -289,7 +283,7 @@ def tables_in(html: str) -> str:
 
 def put(document: Document, folder: Path, source: Path) -> Path:
     """Write a result with the scores of a run."""
-    copytree(source, folder)
+    copytree(source, folder, ignore=ignore_patterns("figures", "mlflow*"))
     (folder / "result.json").write_text(json.dumps(document))
     return folder
 
