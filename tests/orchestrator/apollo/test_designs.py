@@ -34,19 +34,17 @@ DESIGNS = {
         f"split.forget={{classes: [{', '.join(map(str, CLASSES))}]}}",
         "split.train_size=100",
         "split.target_pool=200",
-        "split.candidates={forget: 8, unseen: 12}",
         *ONE_TARGET,
+        "split.candidates={forget: 8, unseen: 20}",
     ),
     "ids": (
         f"split.forget={{ids: [{', '.join(map(str, IDS))}]}}",
-        "split.candidates={forget: 12, unseen: 10}",
         *ONE_TARGET,
     ),
     "other shadows": (
         "split.forget=0.5",
         *ONE_TARGET,
         "shadow_model={name: cnn, settings: {}}",
-        "split.candidates={forget: 12, unseen: 12}",
     ),
 }
 
