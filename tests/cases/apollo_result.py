@@ -181,7 +181,7 @@ def write_whole_run(out: Path) -> dict:
 
 def make_whole_run(out: Path) -> dict:
     """Write what ``write_whole_run`` does."""
-    result = write_run(out, chosen=transfers(), targets=2, points=100)
+    result = write_run(out, chosen=transfers(), targets=2, points=60)
     scores = with_additions(pq.read_table(out / "scores.parquet"), retained=40)
     pq.write_table(scores, out / "scores.parquet")
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
@@ -238,7 +238,7 @@ def make_run(out: Path, chosen: list[dict], sweep: bool, targets: int, points: i
     rng = np.random.default_rng(seed)
     scores = score_table([entry["setting"] for entry in chosen], targets, points, seed)
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
-    rows = summary.summarise(arrays, [0.05], bootstrap=200, permutations=200)
+    rows = summary.summarise(arrays, [0.05], bootstrap=60, permutations=60)
     later = ("found_fpr_p", "found_fpr_below_p")
     rows = [{name: value for name, value in row.items() if name not in later} for row in rows]
     utility = [

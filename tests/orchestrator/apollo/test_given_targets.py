@@ -89,7 +89,7 @@ def plan_of(place: Path, model: str, **changes: Any):
         "compute": {"workers": 0, "store": str(place / "store")},
         "seed": 1,
     }
-    raw["audit"] |= {"search": {"steps": 1}, "bootstrap": 20, "permutations": 400}
+    raw["audit"] |= {"search": {"steps": 1}, "bootstrap": 20, "permutations": 40}
     plan = plan_from(raw)
     return plan.changed(changes) if changes else plan
 
