@@ -35,7 +35,7 @@ DESIGNS = {
         "split.train_size=100",
         "split.target_pool=200",
         *ONE_TARGET,
-        "split.candidates={forget: 8, unseen: 20}",
+        "split.candidates={forget: 8, unseen: 12}",
     ),
     "ids": (
         f"split.forget={{ids: [{', '.join(map(str, IDS))}]}}",
