@@ -61,6 +61,12 @@ FEWER: Mapping[str, Mapping[str, Any]] = {
     },
     "mia": {"audit.attacks": ["lira", "loss", "label_gap"], "audit.judge": "lira"},
     "tmia": {"audit.attacks": ["tmia_posterior", "label_gap", "yeom"], "audit.selectors": ["none", "kmeans"]},
+    "gnq": {
+        "audit.attacks": ["loss", "lira"],
+        "audit.inversion": None,
+        "audit.gradient_inversion": None,
+        "defences": [{"method": "remove", "ranking": "gnq_log", "share": 0.2}],
+    },
 }
 """Changes of the smallest plans that leave out what is not read here; of others the run is that of all tests."""
 ALIKE = ("apollo, given", "mia, given", "tmia, given")

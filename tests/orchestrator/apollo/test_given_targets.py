@@ -189,27 +189,29 @@ def test_what_was_given_is_named_apart_from_own_models(done: Done) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "at_chance", "level", "state"),
+    ("model", "at_chance", "state"),
     [
-        ("untouched", {"finetune"}, "no leak seen", "held"),
-        ("finetuned", {"finetune"}, "no leak seen", "held"),
-        ("finetuned", {"finetune", "identity"}, "cannot be told", "failed"),
+        ("untouched", {"finetune"}, "held"),
+        ("finetuned", {"finetune"}, "held"),
+        ("finetuned", {"finetune", "identity"}, "failed"),
     ],
 )
 def test_an_original_in_which_no_attack_sees_a_point_is_no_all_clear(
-    done: Done, model: str, at_chance: set[str], level: str, state: str
+    done: Done, model: str, at_chance: set[str], state: str
 ) -> None:
     blind = {"auc": 0.5, "auc_low": 0.4, "auc_high": 0.6, "auc_p": 0.9, "auc_p_holm": 1.0, "above_chance": False}
-    no_promise = dict.fromkeys(("found_fpr", "found_fpr_low", "found_fpr_high"))
     read = done.results[model].document
-    rows = [row | no_promise | (blind if row["unlearner"] in at_chance else {}) for row in read["table"]]
+    rows = [row | (blind if row["unlearner"] in at_chance else {}) for row in read["table"]]
     document = read | ApolloRun.of(read | {"table": rows}).result.document()
     document["verdict"] = PAGE.verdict(document)
-    assert document["verdict"]["level"] == level
     assert states_of(document)["models with nothing deleted (identity)"] == state
     (told,) = [each["text"] for each in document["verdict"]["controls"] if "identity" in each["name"]]
     assert ("it was not trained on the points of target.forget" in told) == (state == "failed")
-    assert (outcome_of(document, "posteriors.auc=0.9") == "inconclusive") == (state == "failed")
+    if model == "untouched":
+        assert document["verdict"]["level"] == "no leak seen"
+    if state == "failed":
+        assert document["verdict"]["level"] == "cannot be told"
+        assert outcome_of(document, "posteriors.auc=0.9") == "inconclusive"
 
 
 @pytest.mark.long
