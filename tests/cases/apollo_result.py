@@ -181,7 +181,7 @@ def write_whole_run(out: Path) -> dict:
 
 def make_whole_run(out: Path) -> dict:
     """Write what ``write_whole_run`` does."""
-    result = write_run(out, chosen=transfers(), targets=2, points=60)
+    result = write_run(out, chosen=transfers(), targets=2, points=100)
     scores = with_additions(pq.read_table(out / "scores.parquet"), retained=40)
     pq.write_table(scores, out / "scores.parquet")
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
