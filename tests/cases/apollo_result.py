@@ -238,7 +238,7 @@ def make_run(out: Path, chosen: list[dict], sweep: bool, targets: int, points: i
     rng = np.random.default_rng(seed)
     scores = score_table([entry["setting"] for entry in chosen], targets, points, seed)
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
-    rows = summary.summarise(arrays, [0.05], bootstrap=60, permutations=60)
+    rows = summary.summarise(arrays, [0.05], bootstrap=200, permutations=200)
     later = ("found_fpr_p", "found_fpr_below_p")
     rows = [{name: value for name, value in row.items() if name not in later} for row in rows]
     utility = [
