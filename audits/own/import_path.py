@@ -100,3 +100,8 @@ def search_last(folder: Path) -> None:
     if LAST not in sys.meta_path:
         sys.meta_path.append(LAST)
     importlib.invalidate_caches()
+
+
+def searched_last(folder: Path) -> bool:
+    """Return whether ``folder`` is the first of those where modules are looked for behind all other places."""
+    return LAST.folders[:1] == [str(folder.resolve())] and LAST in sys.meta_path

@@ -89,12 +89,10 @@ def read(module: str, file: Path) -> str:
 
 def note(module: str, before: Mapping[str, object] | Iterable[str]) -> None:
     """Note the sources of ``module`` and of all modules of its user that were imported with it, not ``before``."""
-    folder, top, known = folder_of(module), module.partition(".")[0], set(before)
-    for name, loaded in list(sys.modules.items()):
-        if (name in known and name != module) or name.partition(".")[0] in OURS:
-            continue
-        place = getattr(loaded, "__file__", None)
-        if not place or not place.endswith(".py") or folder is None:
+    folder, top = folder_of(module), module.partition(".")[0]
+    for name in sorted({*sys.modules}.difference(before) | {module}):
+        place = getattr(sys.modules.get(name), "__file__", None)
+        if name.partition(".")[0] in OURS or not place or not place.endswith(".py") or folder is None:
             continue
         file = Path(place).resolve()
         if name in _noted and _noted[name].file != file:

@@ -11,6 +11,7 @@ from typing import Any
 
 from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import KINDS, SearchSettings
+from audits.apollo.evidence.population import Population
 from audits.training.recipe import Recipe
 from audits.unlearning import UNLEARNERS
 from orchestrator.apollo.plan import ApolloPlan
@@ -41,7 +42,7 @@ def label_queries(settings: Iterable[tuple[ApolloPlan, Sequence[Job]]]) -> Itera
 
 def queries_per_candidate(plan: ApolloPlan, kind: str) -> int:
     """Return the queries about one candidate that gathering a kind of evidence puts to a target."""
-    if "population" in KINDS[kind].settings:  # the same for all candidates of a target, so split between them
+    if KINDS[kind].part is Population:  # the same for all candidates of a target, so split between them
         candidates, there = plan.split.candidates, plan.split.test_pool - plan.nulls
         sharing = candidates.forget + candidates.unseen + candidates.retained
         return -(-min(plan.audit.population, there) // sharing)

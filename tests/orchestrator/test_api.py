@@ -58,8 +58,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_the_scores_are_those_of_the_command_line(report: Report, tmp_path: Path) -> None:
-    plan = load_plan("gnq-smoke", values={**VALUES, "compute.workers": 0, "compute.store": str(tmp_path / "s")})
-    audited(plan, tmp_path / "out")
+    store = report.folder.parent / "store"
+    plan = load_plan("gnq-smoke", values={**VALUES, "compute.workers": 0, "compute.store": str(store)})
+    assert audited(plan, tmp_path / "out").document["population"]["trained"] == 0, "each job has the same key"
     assert (report.folder / "scores.parquet").read_bytes() == (tmp_path / "out" / "scores.parquet").read_bytes()
     assert report.scores.num_rows > 0
     assert report.page.is_file()

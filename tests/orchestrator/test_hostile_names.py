@@ -125,13 +125,22 @@ def ordinary(tmp_path_factory: pytest.TempPathFactory) -> Elements:
     return Elements((score(tmp_path_factory.mktemp("scores"), ("lira", "loss"), "a") / "report.html").read_text())
 
 
+@contextlib.contextmanager
+def undrawn() -> Iterator[None]:
+    """Draw no figure meanwhile: those of the run have been read."""
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "none")
+        yield
+
+
 def judged_scores_are_text(attacks: Sequence[str], group: str, ordinary: Elements) -> None:
     group = group.replace("\0", "")  # which scores may not have
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         out = score(folder, attacks, group)
         all_is_text(out, attacks, ordinary, curves=True)
-        reports_are_text(out, folder)
+        with undrawn():
+            reports_are_text(out, folder)
 
 
 def reports_are_text(out: Path, folder: Path) -> None:
@@ -185,8 +194,7 @@ def test_comparisons(name: str, tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / media.file_name(name)[:40]]
     for folder in folders:
         folder.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        draw_only(patch, "none")  # figures of scores: test_known_names_of_attacks_and_targets
+    with undrawn():  # figures of scores: test_known_names_of_attacks_and_targets
         outs = [score(folder, (name, "loss"), name) for folder in folders]
     out = tmp_path / "compared"
     code, _ = said("compare", *map(str, outs), "--out", str(out))
@@ -356,14 +364,15 @@ def test_plans_of_any_names_are_refused_in_lines(name: str) -> None:
     ],
 )
 def test_files_of_any_name(raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw_only(monkeypatch, "verdict", "roc")
+    draw_only(monkeypatch, "verdict")
     file = os.path.join(os.fsencode(tmp_path), raw)
     scores(tmp_path, ("lira", "loss"), "a")
     os.rename(tmp_path / "scores.json", file)
     out = tmp_path / "out"
     words = ("--member=member", "--score=lira", "--group=of", "--out", str(out))
     assert said("score", os.fsdecode(file), *words)[0] == 0
-    reports_are_text(out, tmp_path)
+    with undrawn():
+        reports_are_text(out, tmp_path)
 
 
 def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,10 +388,10 @@ def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path, monke
     assert live_svg(ET.fromstring(Report(out).figure("roc")._repr_svg_())) == []
 
 
-def test_a_summary_shows_names_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw_only(monkeypatch, "none")
+def test_a_summary_shows_names_as_they_are(tmp_path: Path) -> None:
     names = (NAMES[4], NAMES[5])
-    score(tmp_path, names, "a")
+    with undrawn():
+        score(tmp_path, names, "a")
     text = read_markdown((tmp_path / "orch.md").read_text())
     assert all(name in text for name in names)
     plan = yaml.safe_load((tmp_path / "out" / "result.json").read_text())["plan"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, ignore_patterns
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from orchestrator.judgement.gate import gates_of, judged
 from orchestrator.judgement.gate_result import GateResult
 from orchestrator.judgement.lines import breaks
 from orchestrator.judgement.rows import LEAK, UNTOLD
-from orchestrator.kinds import kind_named, load_plan, plan_from
+from orchestrator.kinds import kind_named, plan_from
 from orchestrator.mia.page import verdict as mia_words
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import bounds, number
@@ -46,8 +46,9 @@ from orchestrator.report.sentence import Sentence
 from orchestrator.scored.page import words as scored_words
 from orchestrator.tmia.page import verdict as tmia_words
 from orchestrator.tmia.result.controls import judges_of
+from tests.cases.kept import finished
 from tests.cases.runs import audited, draw_only
-from tests.cases.smallest_plans import GIVEN, SMALLEST, given_weights
+from tests.cases.smallest_plans import smallest_plan
 
 Document = dict[str, Any]
 Row = dict[str, Any]
@@ -60,13 +61,18 @@ FEWER: Mapping[str, Mapping[str, Any]] = {
     },
     "mia": {"audit.attacks": ["lira", "loss", "label_gap"], "audit.judge": "lira"},
     "tmia": {"audit.attacks": ["tmia_posterior", "label_gap", "yeom"], "audit.selectors": ["none", "kmeans"]},
-    "gnq": {"audit.attacks": ["loss", "lira"], "audit.inversion": None, "audit.gradient_inversion": None},
+    "gnq": {
+        "audit.attacks": ["loss", "lira"],
+        "audit.inversion": None,
+        "audit.gradient_inversion": None,
+        "defences": [{"method": "remove", "ranking": "gnq_log", "share": 0.2}],
+    },
 }
-"""Changes of the smallest plans that leave out what is not read here."""
-ALIKE = ("apollo, given", "tmia, given")
+"""Changes of the smallest plans that leave out what is not read here; of others the run is that of all tests."""
+ALIKE = ("apollo, given", "mia, given", "tmia, given")
 """Runs of a given model, whose tables are those of other runs of their kind: they take part in long tests alone."""
 RUNS = [
-    *("apollo", "mia", "mia, given", "tmia", "gnq", "gnq, given", "score"),
+    *("apollo", "mia", "tmia", "gnq", "gnq, given", "score"),
     *(pytest.param(name, marks=pytest.mark.long) for name in ALIKE),
 ]
 
@@ -78,28 +84,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def of(name: str) -> Path:
         if name not in made:
-            made[name] = place / name.replace(", ", "-")
-            with pytest.MonkeyPatch.context() as patch:
-                draw_only(patch, "none")
-                finish(name, made[name])
+            made[name] = finish(name, place / name) if name in (*FEWER, "score") else finished(name)
         return made[name]
 
     return of
 
 
-def finish(name: str, out: Path) -> None:
-    """Carry out the smallest run of a name."""
-    if name == "score":
-        pq.write_table(some_scores(), out.with_suffix(".parquet"))
+def finish(name: str, out: Path) -> Path:
+    """Carry out a run of a name; return its folder."""
+    if name != "score":
+        audited(smallest_plan(name, Path(f"{out}-store"), **FEWER[name]), out)
+        return out
+    pq.write_table(some_scores(), out.with_suffix(".parquet"))
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "none")
         assert main(["score", str(out.with_suffix(".parquet")), "--out", str(out), "--quiet"]) == 0
-        return
-    base, values = (SMALLEST | GIVEN)[name]
-    own = {**values, **FEWER.get(name, {}), "compute.workers": 0, "compute.store": f"{out}-store"}
-    if name == "gnq":
-        own["defences"] = [{"method": "remove", "ranking": "gnq_log", "share": 0.2}]
-    if "given" in name:
-        own["target.weights"] = given_weights(Path(f"{out}-given"), (1, 14, 14) if base == "gnq-target" else (1, 8, 8))
-    audited(load_plan(base, values=own), out)
+    return out
 
 
 def some_scores() -> pa.Table:
@@ -289,7 +289,7 @@ def tables_in(html: str) -> str:
 
 def put(document: Document, folder: Path, source: Path) -> Path:
     """Write a result with the scores of a run."""
-    copytree(source, folder)
+    copytree(source, folder, ignore=ignore_patterns("figures", "mlflow*"))
     (folder / "result.json").write_text(json.dumps(document))
     return folder
 
@@ -320,7 +320,8 @@ def stars_agree(folder: Path, marked: Mapping[str, bool]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["apollo", "mia", "mia, given", "score", pytest.param("apollo, given", marks=pytest.mark.long)]
+    "name",
+    ["apollo", "mia", "score", *(pytest.param(f"{kind}, given", marks=pytest.mark.long) for kind in ("apollo", "mia"))],
 )
 def test_a_table_of_attacks_says_all_that_a_star_takes(run: Callable[[str], Path], name: str) -> None:
     document = read_result(run(name))
@@ -349,7 +350,7 @@ def leaks_told(document: Document) -> bool:
     return any(each.kind == "leak" and not each.head.startswith(HEADS_OF_POINTS) for each in sentences(document))
 
 
-@pytest.mark.parametrize("name", ["apollo", "mia", "mia, given", "score"])
+@pytest.mark.parametrize("name", ["apollo", "mia", pytest.param("mia, given", marks=pytest.mark.long), "score"])
 def test_what_only_the_interval_leaves_open_is_not_worded_like_a_null_result(
     run: Callable[[str], Path], name: str
 ) -> None:

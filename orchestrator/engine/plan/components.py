@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,13 @@ def completed(
     except BadInput as error:  # code of the user's own that cannot be used
         return dict(settings), [under(name_path, str(error))]
     try:
-        component = TypeAdapter(kind).validate_json(json.dumps(dict(settings)))
+        component = reader_of(kind).validate_json(json.dumps(dict(settings)))
     except ValidationError as error:
         return dict(settings), problems_of(error, kind, path.split("."))
     return json.loads(json.dumps(dataclasses.asdict(component))), []
+
+
+@functools.lru_cache(maxsize=256)
+def reader_of(kind: type) -> TypeAdapter[Any]:
+    """Return what reads the settings of a class of components; to make it takes longer than to read a plan."""
+    return TypeAdapter(kind)

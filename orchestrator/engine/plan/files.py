@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
 import re
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -239,11 +243,12 @@ def sweep_given(name: str) -> BadInput:
     )
 
 
-def shipped_plans() -> dict[str, str]:
+@functools.cache
+def shipped_plans() -> Mapping[str, str]:
     """Return name → YAML text of the plans that come with the package."""
     folder = resources.files("orchestrator") / "plans"
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda entry: entry.name)
-    return {entry.name.removesuffix(".yaml"): entry.read_text(encoding="utf-8") for entry in files}
+    return MappingProxyType({entry.name.removesuffix(".yaml"): entry.read_text(encoding="utf-8") for entry in files})
 
 
 def shipped_text(name: str) -> str:
@@ -255,7 +260,13 @@ def shipped_text(name: str) -> str:
 
 
 def shipped_plan(name: str) -> dict[str, Any]:
-    """Return the mapping of the shipped plan ``name``; raises ``BadInput`` when there is none."""
+    """Return the mapping of the shipped plan ``name``, to be changed; raises ``BadInput`` when there is none."""
+    return copy.deepcopy(read_shipped(name))
+
+
+@functools.cache
+def read_shipped(name: str) -> dict[str, Any]:
+    """Return what ``shipped_plan`` copies; read once, for PyYAML takes longer than all checks of the plan."""
     value = parse_yaml(shipped_text(name), name)
     if not isinstance(value, dict):
         raise BadInput(f"the shipped plan {name!r} is damaged; install the package again")

@@ -24,7 +24,7 @@ from orchestrator.kinds import kind_named, open_design
 from orchestrator.report import writing
 from orchestrator.report.pictures import MOST_POINTS
 from tests.cases.runs import audited, begun, context_of, draw_only, jobs_of
-from tests.orchestrator.apollo.test_pipeline import FEW_SHADOWS, tiny_plan
+from tests.orchestrator.apollo.test_pipeline import ONE_TARGET, tiny_plan
 
 ATTACKS = "audit.attacks=[apollo, random_directions, single_query, u_lira]"
 CLASSES = (3, 5, 8)
@@ -34,19 +34,17 @@ DESIGNS = {
         f"split.forget={{classes: [{', '.join(map(str, CLASSES))}]}}",
         "split.train_size=100",
         "split.target_pool=200",
+        *ONE_TARGET,
         "split.candidates={forget: 8, unseen: 12}",
-        *FEW_SHADOWS,
     ),
     "ids": (
         f"split.forget={{ids: [{', '.join(map(str, IDS))}]}}",
-        "split.candidates={forget: 12, unseen: 10}",
-        *FEW_SHADOWS,
+        *ONE_TARGET,
     ),
     "other shadows": (
         "split.forget=0.5",
-        "split.shadows=4",
+        *ONE_TARGET,
         "shadow_model={name: cnn, settings: {}}",
-        "split.candidates={forget: 12, unseen: 12}",
     ),
 }
 
@@ -117,10 +115,11 @@ def retained(tmp_path_factory):
     place = tmp_path_factory.mktemp("retained")
     plan = tiny_plan(
         place / "store",
-        ATTACKS,
+        "audit.attacks=[apollo, random_directions, single_query]",
         "split.candidates={forget: 12, unseen: 12, retained: 12}",
         "audit.radii=true",
-        "audit.fpr=[0.5, 0.6]",
+        "audit.fpr=[0.9, 0.95]",
+        "split.targets=1",
         "audit.search.steps=2",
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -132,11 +131,11 @@ def test_retained_points_are_scored_and_kept_out_of_rates(retained):
     plan, result, page, _, _ = retained
     groups = result.scores["group"].to_pylist()
     assert groups.count("retained") == groups.count("forget") == groups.count("unseen") > 0
-    assert all(row["forget"] == row["unseen"] == 24 for row in result.document["table"])
+    assert all(row["forget"] == row["unseen"] == 12 for row in result.document["table"])
     rows = result.document["three_way"]
     assert {row["attack"] for row in rows} == {"apollo", "random_directions", "single_query"}
     assert {row["unlearner"] for row in rows} == {entry.label for entry in plan.unlearning}
-    assert all(row["points"] == [24, 24, 24] for row in rows)
+    assert all(row["points"] == [12, 12, 12] for row in rows)
     assert "Forgotten, retained or never seen" in page
 
 
@@ -165,14 +164,14 @@ def test_radii_are_measured_for_forgotten_points_and_methods_that_are_no_control
     assert [each["reference"] for each in (own, row)] == ["own_start", "retrain"]
     assert own["median_retrained_distance"] < 0.5 * row["median_retrained_distance"], "another start is far away"
     assert own["median_unlearned_distance"] == row["median_unlearned_distance"] > 0
-    assert row["unlearner"] == "gradient_ascent" and row["points"] == 24
+    assert row["unlearner"] == "gradient_ascent" and row["points"] == 12
     assert set(row["candidates"]["point_id"]) == forget_points(result)
     for each, way in ((own, "under"), (own, "over"), (row, "under"), (row, "over")):
         assert each[way]["intervals"] == sum(each[way][name] for name in ("expected", "refuted", "open"))
     for way in ("under", "over"):
         span = np.array(row["candidates"][way], dtype=float)
         flip = np.array(row["candidates"][f"flip_{way}"], dtype=float)
-        assert row[way]["intervals"] == np.isfinite(span).all(1).sum() <= 24
+        assert row[way]["intervals"] == np.isfinite(span).all(1).sum() <= 12
         assert row[way]["flips"] == np.isfinite(flip).sum()
         reach = plan.audit.search.epsilon * plan.audit.search.steps
         assert ((flip[np.isfinite(flip)] >= 0) & (flip[np.isfinite(flip)] <= reach * (1 + 1e-6))).all()

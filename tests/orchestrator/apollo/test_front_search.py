@@ -34,8 +34,8 @@ FILE: dict[str, Any] = {
 
 
 def plan_in(place: Path) -> Any:
-    one_set = ("split.targets_per_shadow_set=2", "split.train_size=120", "split.target_pool=240", "recipe.epochs=2")
-    more = (*one_set, "split.shadows=8", "audit.attacks=[apollo]", f"compute.store={place / 'store'}")
+    one_set = ("split.targets_per_shadow_set=2", "split.train_size=120", "split.target_pool=240", "recipe.epochs=1")
+    more = (*one_set, "split.shadows=4", "audit.attacks=[apollo]", f"compute.store={place / 'store'}")
     return load_plan("apollo-smoke", (*TINY, *more))
 
 

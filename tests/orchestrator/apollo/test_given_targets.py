@@ -22,7 +22,8 @@ from audits.statistics.intervals import delong_interval
 from audits.statistics.one_target import SAYS
 from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.page.answer import answer
-from orchestrator.apollo.page.reading import controlled, read_apollo_run
+from orchestrator.apollo.page.page import PAGE
+from orchestrator.apollo.page.reading import ApolloRun, controlled, read_apollo_run
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.apollo.published import published
 from orchestrator.cli.main import main
@@ -88,7 +89,7 @@ def plan_of(place: Path, model: str, **changes: Any):
         "compute": {"workers": 0, "store": str(place / "store")},
         "seed": 1,
     }
-    raw["audit"] |= {"search": {"steps": 1}, "bootstrap": 20, "permutations": 400}
+    raw["audit"] |= {"search": {"steps": 1}, "bootstrap": 20, "permutations": 40}
     plan = plan_from(raw)
     return plan.changed(changes) if changes else plan
 
@@ -187,7 +188,35 @@ def test_what_was_given_is_named_apart_from_own_models(done: Done) -> None:
     assert names == {"given-original": "given", "given": "given", **own}
 
 
+@pytest.mark.parametrize(
+    ("model", "at_chance", "state"),
+    [
+        ("untouched", {"finetune"}, "held"),
+        ("finetuned", {"finetune"}, "held"),
+        ("finetuned", {"finetune", "identity"}, "failed"),
+    ],
+)
+def test_an_original_in_which_no_attack_sees_a_point_is_no_all_clear(
+    done: Done, model: str, at_chance: set[str], state: str
+) -> None:
+    blind = {"auc": 0.5, "auc_low": 0.4, "auc_high": 0.6, "auc_p": 0.9, "auc_p_holm": 1.0, "above_chance": False}
+    read = done.results[model].document
+    rows = [row | (blind if row["unlearner"] in at_chance else {}) for row in read["table"]]
+    document = read | ApolloRun.of(read | {"table": rows}).result.document()
+    document["verdict"] = PAGE.verdict(document)
+    assert states_of(document)["models with nothing deleted (identity)"] == state
+    (told,) = [each["text"] for each in document["verdict"]["controls"] if "identity" in each["name"]]
+    assert ("it was not trained on the points of target.forget" in told) == (state == "failed")
+    if model == "untouched":
+        assert document["verdict"]["level"] == "no leak seen"
+    if state == "failed":
+        assert document["verdict"]["level"] == "cannot be told"
+        assert outcome_of(document, "posteriors.auc=0.9") == "inconclusive"
+
+
+@pytest.mark.long
 def test_a_forget_list_that_the_target_never_saw_is_no_all_clear_beside_its_original(done: Done) -> None:
+    """In short: the test above."""
     others = np.setdiff1d(np.random.default_rng(3).permutation(70000)[:60], MEMBERS)[:50]
     np.savetxt(done.place / "unknown.txt", others, fmt="%d")
     np.savetxt(done.place / "with-unknown.txt", np.union1d(RETAINED, others), fmt="%d")

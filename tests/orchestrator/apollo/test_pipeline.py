@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import adversarial
 from audits.errors import BadInput
 from orchestrator.apollo.cost import label_queries
+from orchestrator.apollo.plan import Audit
 from orchestrator.apollo.stages.scoring import evidence
 from orchestrator.apollo.stages.searching import case
 from orchestrator.engine.jobs.job import Job, in_turn, missing
@@ -21,7 +23,9 @@ from orchestrator.engine.store.faults import CorruptArtefact
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.report import writing
+from tests.cases import kept
 from tests.cases.runs import UnshownRun, audited, context_of, draw_only, jobs_of, numbers_compared, swept
+from tests.cases.smallest_plans import smallest_plan
 from tune_spaces.registry import Sweep, fixed
 
 pytestmark = pytest.mark.slow
@@ -32,6 +36,7 @@ TINY = (
     "split.target_pool=120",
     "split.candidates={forget: 12, unseen: 12}",
     "recipe.epochs=3",
+    "audit.attacks=[apollo, single_query, u_lira, rmia, loss_threshold]",
     "audit.fpr=[0.5]",
     "audit.search.steps=1",
     "audit.bootstrap=40",
@@ -40,6 +45,7 @@ TINY = (
 )
 
 FEW_SHADOWS = ("split.shadows=4",)
+ONE_TARGET = (*FEW_SHADOWS, "split.targets=1", "recipe.epochs=1", "audit.fpr=[0.9]")
 
 FIRST = ("identity", "apollo")
 
@@ -70,8 +76,16 @@ def test_an_audit_leaves_the_promised_files(finished):
     assert document["table"] == json.loads(json.dumps(result.document["table"]))
 
 
-def test_the_scores_table_has_a_row_for_every_attack_unlearner_and_candidate(finished):
-    plan, out, _, _ = finished
+@pytest.fixture(scope="module")
+def whole():
+    """A finished audit with all attacks: plan and output folder."""
+    out = kept.finished("apollo")
+    return smallest_plan("apollo", out.with_name("store")), out
+
+
+def test_the_scores_table_has_a_row_for_every_attack_unlearner_and_candidate(whole):
+    plan, out = whole
+    assert set(plan.audit.attacks) == set(ATTACKS)
     table = pq.read_table(out / "scores.parquet")
     candidates = plan.split.targets * (plan.split.candidates.forget + plan.split.candidates.unseen)
     assert len(table) == candidates * len(plan.unlearning) * len(plan.audit.attacks)
@@ -81,13 +95,13 @@ def test_the_scores_table_has_a_row_for_every_attack_unlearner_and_candidate(fin
     assert np.isfinite(table["score"].to_numpy()).all()
 
 
-def test_the_controls_stand_in_the_table(finished):
-    _, _, _, result = finished
-    assert {"identity", "retrain"} <= {row["unlearner"] for row in result.document["table"]}
+def test_the_controls_stand_in_the_table(whole):
+    document = json.loads((whole[1] / "result.json").read_text())
+    assert {"identity", "retrain"} <= {row["unlearner"] for row in document["table"]}
 
 
-def test_the_estimate_counts_the_queries_that_are_spent(finished):
-    plan, out, _, _ = finished
+def test_the_estimate_counts_the_queries_that_are_spent(whole):
+    plan, out = whole
     table = pq.read_table(out / "scores.parquet").to_pydict()
     estimated = {entry.attack: entry.total for entry in label_queries([(plan, jobs_of(plan))])}
     spent = dict.fromkeys(estimated, 0)
@@ -161,25 +175,33 @@ def test_a_damaged_model_is_reported_and_rebuilt_on_request(finished, tmp_path):
     assert rebuilt.scores.equals(whole.scores)
 
 
-def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monkeypatch):
-    monkeypatch.setattr(Run, "watch", UnshownRun.watch)
-    monkeypatch.setattr(Run, "track", UnshownRun.track)  # tracked sweeps: test_tracking.py, test_toy.py
-    monkeypatch.setattr(writing, "draw", lambda *_: {})  # figures of a sweep: test_report.py
+@pytest.fixture(scope="module")
+def both(finished, tmp_path_factory):
+    """A finished sweep over the plan of that audit, which stands last, and over a weaker one: folder, sweep, result."""
     plan, _, store, _ = finished
+    weaker = {"audit.search.shadows": 4, "unlearning.1.learning_rate": 0.01}
     sweep = Sweep(
-        name="two-widths",
+        name="base-last",
         title="",
         base="apollo-smoke",
-        varies=fixed({"base": {}, "epsilon=0.3": {"audit.search.epsilon": 0.3}, "m=4": {"audit.search.shadows": 4}}),
+        varies=fixed({"weaker": weaker, "base": {}}),
         metric="apollo AUC",
         makes="a figure",
         trade=("identity.apollo.auc", "identity.utility.test_accuracy"),
     )
-    plan = tiny_plan(store)
-    out = tmp_path / "sweep"
-    result = swept(sweep, plan, out, shown=True)
-    assert result.document["population"]["trained"] == 0
-    assert [entry["setting"] for entry in result.document["settings"]] == list(sweep.settings({}))
+    out, trained = tmp_path_factory.mktemp("sweep") / "out", Store(store).keys("train")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "watch", UnshownRun.watch)
+        patch.setattr(Run, "track", UnshownRun.track)  # tracked sweeps: test_tracking.py, test_toy.py
+        patch.setattr(writing, "draw", lambda *_: {})  # figures of a sweep: test_report.py
+        result = swept(sweep, plan, out, shown=True)
+    assert Store(store).keys("train") == trained, "one population serves all settings"
+    return out, sweep, result
+
+
+def test_a_sweep_has_the_scores_of_the_audit_and_chooses_among_its_settings(finished, both):
+    _, sweep, result = both
+    assert [entry["setting"] for entry in result.document["settings"]] == list(sweep.settings({})) == ["weaker", "base"]
     settings = result.scores["setting"].to_pylist()
     base = result.scores.filter(np.array(settings) == "base").drop_columns(["setting"])
     single = pq.read_table(finished[1] / "scores.parquet").drop_columns(["setting"])
@@ -189,37 +211,31 @@ def test_a_sweep_trains_one_population_for_all_settings(finished, tmp_path, monk
         row["setting"]: row["auc"] for row in result.document["table"] if (row["unlearner"], row["attack"]) == FIRST
     }
     assert best[FIRST]["auc"] == pytest.approx(max(areas.values())) == pytest.approx(areas[best[FIRST]["setting"]])
-    assert best[FIRST]["settings"] == 3 and best[FIRST]["null_high"] > best[FIRST]["null_median"] > 0.5
+    assert best[FIRST]["settings"] == 2 and best[FIRST]["null_high"] > best[FIRST]["null_median"] > 0.5
     assert {row["setting"]: row["auc"] for row in result.document["front"]["settings"]} == pytest.approx(areas)
     assert ("identity", "loss_threshold") not in best, "an attack that no setting changes has no best setting"
 
 
-def test_a_sweep_tells_utility_and_exposed_points_of_the_plan_itself_wherever_that_setting_stands(finished, tmp_path):
-    _, out, store, _ = finished
-    weaker = {"audit.search.shadows": 4, "unlearning.1.learning_rate": 0.01}
-    sweep = Sweep("base-last", "", "apollo-smoke", fixed({"weaker": weaker, "base": {}}), "apollo AUC", "a figure")
-    plan, place = tiny_plan(store), tmp_path / "sweep"
-    swept(sweep, plan, place)
-    both, single = (json.loads((folder / "result.json").read_text()) for folder in (place, out))
-    assert [entry["setting"] for entry in both["settings"]] == ["weaker", "base"]
-    assert both["exposed"]["setting"] == "base"
+def test_a_sweep_tells_utility_and_exposed_points_of_the_plan_itself_wherever_that_setting_stands(finished, both):
+    swept_document, single = (json.loads((folder / "result.json").read_text()) for folder in (both[0], finished[1]))
+    assert swept_document["exposed"]["setting"] == "base"
     for section in ("exposed", "utility", "heatmap"):
-        assert both[section] == single[section]
+        assert swept_document[section] == single[section]
 
 
 def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished, tmp_path):
     _, _, store, _ = finished
     seeds = {f"seed={seed}": {"seed": seed} for seed in (0, 1)}
     sweep = Sweep("two-seeds", "", "apollo-smoke", fixed(seeds), "apollo AUC", "a table", pooled=True)
-    few = ("audit.attacks=[apollo, u_lira]", *FEW_SHADOWS)
+    few = ("audit.attacks=[u_lira]", *FEW_SHADOWS)
     plan = tiny_plan(store, *few)
     out = tmp_path / "seeds"
     result = swept(sweep, plan, out)
-    rows = {(row["setting"], row["unlearner"], row["attack"]): row for row in result.document["table"]}
-    pooled = rows["pooled", "identity", "u_lira"]
+    rows = {(row["setting"], row["unlearner"]): row for row in result.document["table"]}
+    pooled = rows["pooled", "identity"]
     assert pooled["targets"] == 2 * plan.split.targets
     assert result.document["best"] == [], "repetitions of one experiment are no choice"
-    single = [rows[name, "identity", "u_lira"]["auc"] for name in seeds]
+    single = [rows[name, "identity"]["auc"] for name in seeds]
     assert pooled["auc"] == pytest.approx(sum(single) / 2)
     assert {row["target"] for row in result.document["utility"]} == {0, 1, 1000, 1001}
     alone = audited(tiny_plan(tmp_path / "other-store", "seed=1", *few), tmp_path / "alone").scores.drop_columns(
@@ -261,9 +277,10 @@ def test_a_recorded_run_keeps_its_artefacts_from_collection(finished):
 @pytest.mark.long
 def test_candidates_cut_into_shards_change_no_decision_by_more_than_rounding(finished, tmp_path):
     """In short: ``tests/audits/test_contracts_evidence.py``."""
-    plan, _, store, result = finished
-    small = audited(tiny_plan(store, "compute.chunk=7"), tmp_path / "small")
-    assert len(jobs_of(tiny_plan(store, "compute.chunk=7"), "search")) > len(jobs_of(plan, "search"))
+    store, usual = finished[2], f"audit.attacks=[{', '.join(Audit().attacks)}]"
+    plan, cut = tiny_plan(store, usual), tiny_plan(store, usual, "compute.chunk=7")
+    result, small = audited(plan, tmp_path / "usual"), audited(cut, tmp_path / "small")
+    assert len(jobs_of(cut, "search")) > len(jobs_of(plan, "search"))
     a, b = result.scores["score"].to_numpy(), small.scores["score"].to_numpy()
     assert np.mean(np.abs(a - b) < 1e-6) > 0.99
 
@@ -278,7 +295,7 @@ def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, m
         return real(*args, offline=offline, **options)
 
     monkeypatch.setattr(adversarial, "search", counted)
-    plan = tiny_plan(tmp_path / "store", "audit.attacks=[apollo, apollo_offline, apollo_ladder]", *FEW_SHADOWS)
+    plan = tiny_plan(tmp_path / "store", "audit.attacks=[apollo, apollo_offline, apollo_ladder]", *ONE_TARGET)
     audited(plan, tmp_path / "first")
     sets, methods = plan.split.targets, len(plan.unlearning)
     assert searches.count(True) == 2 * sets
@@ -297,10 +314,10 @@ def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, m
 
 def test_an_attack_that_is_added_gathers_its_own_evidence_only(finished, tmp_path):
     store = tmp_path / "store"
-    few = tiny_plan(store, "audit.attacks=[single_query]", *FEW_SHADOWS)
+    few = tiny_plan(store, "audit.attacks=[single_query]", *ONE_TARGET)
     audited(few, tmp_path / "few")
     before = Store(store).keys("search")
-    more = tiny_plan(store, "audit.attacks=[single_query, lira]", *FEW_SHADOWS)
+    more = tiny_plan(store, "audit.attacks=[single_query, lira]", *ONE_TARGET)
     audited(more, tmp_path / "more")
     after = Store(store)
     assert before < after.keys("search")

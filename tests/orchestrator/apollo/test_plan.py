@@ -69,7 +69,7 @@ def test_resolved_plan_loads_to_an_equal_plan(name: str) -> None:
     assert plan_from(plan.resolved()).to_yaml() == plan.to_yaml()
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     shadows=st.integers(1, 20).map(lambda pairs: 4 * pairs),
     beta=st.floats(0, 1e6, allow_nan=False),
@@ -82,6 +82,11 @@ def test_numbers_survive_the_round_trip_exactly(shadows: int, beta: float, rate:
     again = plan_from(parse_yaml(plan.to_yaml(), "resolved"))
     assert (again.split.shadows, again.audit.search.beta) == (shadows, beta)
     assert (again.recipe.learning_rate, again.seed) == (rate, seed)
+
+
+def test_a_shipped_plan_that_is_changed_is_read_again_as_it_was() -> None:
+    shipped_plan("apollo-smoke")["split"]["targets"] = 99
+    assert shipped_plan("apollo-smoke")["split"]["targets"] == 3
 
 
 def test_settings_are_completed_with_the_components_defaults() -> None:

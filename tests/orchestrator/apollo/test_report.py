@@ -307,7 +307,7 @@ def test_markdown_of_a_sweep_pairs_settings_over_targets(sweep):
 def test_the_best_setting_is_marked_and_told_beside_what_the_best_would_reach_by_chance(sweep):
     run, document = read_apollo_run(sweep), json.loads((sweep / "result.json").read_text())
     assert "†" not in PAGE.markdown(sweep), "an older result marks none"
-    best = best_rows(cells(run.scores), Audit(permutations=200), 0, None)
+    best = best_rows(cells(run.scores), Audit(permutations=50), 0, None)
     with_best = ApolloRun.of(document | {"best": [write_row(row) for row in best]}, run.scores)
     found = next(row for row in best if (row.unlearner, row.attack) == ("scrub", "apollo"))
     grid = area_grid(with_best, "apollo")

@@ -68,7 +68,7 @@ def finished(tmp_path_factory) -> Finished:
         "split.train_size=120",
         "split.target_pool=240",
         "split.candidates={forget: 12, unseen: 12}",
-        "recipe.epochs=2",
+        "recipe.epochs=1",
         "audit.fpr=[0.5]",
         "audit.search.steps=1",
         "audit.attacks=[apollo]",

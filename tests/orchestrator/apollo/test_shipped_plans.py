@@ -123,12 +123,12 @@ def test_the_fast_plan_costs_its_share_of_the_epochs(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        (PLANS[0], {"unlearning": [{"method": "finetune", "epochs": 1}]}),
+        (PLANS[0], {"unlearning": [{"method": "finetune", "epochs": 1}], "audit.attacks": ["apollo", "u_lira"]}),
         *(pytest.param(name, {}, marks=pytest.mark.long) for name in (*PLANS, *FAST)),
     ],
 )
 def test_each_plan_runs_in_miniature(tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
-    """In short with one method; the others: ``tests/audits/unlearning``, their files: ``tests/audits/data``."""
+    """In short one method and two attacks; others: ``tests/audits/unlearning``, their files: ``tests/audits/data``."""
     plan = miniature(name, tmp_path).changed(changes)
     check_against_data(plan)
     out = tmp_path / "out"

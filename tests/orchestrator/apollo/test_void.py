@@ -75,8 +75,12 @@ def test_older_results_are_judged_by_their_intervals() -> None:
     assert [(each.void, each.found_fpr_below) for each in found] == [(True, False), (False, True)]
 
 
+@pytest.mark.long
 def test_shadows_trained_for_fewer_epochs_void_the_loss_threshold(tmp_path) -> None:
-    """Targets fit their points and their like; shadows of one epoch think that any low loss is a trained one."""
+    """Targets fit their points and their like; shadows of one epoch think that any low loss is a trained one.
+
+    In short: the tests of rows and of warnings by themselves, here.
+    """
     plan = load_plan(
         "apollo-smoke",
         [

@@ -35,7 +35,7 @@ from tests.orchestrator.apollo.test_pipeline import tiny_plan
 pytestmark = pytest.mark.slow
 
 EXPOSED = ("split.points=exposed", "split.ranking_models=2")
-WATCHED = ("audit.attacks=[u_lira, loss_threshold]", "audit.disclosure=true", "audit.fdr=0.99")
+WATCHED = ("split.shadows=4", "audit.attacks=[u_lira, loss_threshold]", "audit.disclosure=true", "audit.fdr=0.99")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from audits.errors import BadInput
 from audits.gradients.gram import gram
 from audits.models import MODELS, make_model
 from audits.models.own import tried
+from audits.own.code import load
 from audits.own.permission import asking
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.store.payloads import pack_weights, unpack_weights
@@ -58,6 +60,17 @@ def test_an_edit_makes_new_keys_from_the_next_plan_on_also_in_the_same_second(fo
     plan = own_plan(tmp_path)
     assert keys(plan) == before
     assert torch.equal(doubled, 2 * plan.model.architecture().build(SHAPE, CLASSES, 0).eval()(x))
+
+
+def test_what_is_imported_is_not_looked_for_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every job of a plan looks its components up; a folder that was not searched before may hold another of a name."""
+    first, looked = load("python:nets:SmallNet"), list[str]()
+    monkeypatch.setattr(importlib, "invalidate_caches", lambda: looked.append("for modules"))
+    assert load("python:nets:SmallNet") is first and not looked
+    (tmp_path / "elsewhere").mkdir()
+    assert load("python:nets:SmallNet", tmp_path / "elsewhere") is first and looked == ["for modules"]
 
 
 @pytest.mark.long
