@@ -2,13 +2,14 @@
 
 A group of n workers makes n/k teams of k. Each is a process group of torch of its own: gloo, and nccl for what lies on
 GPUs. On a machine of its own it meets through a file and talks over the loopback interface, on a cluster through a port
-of its first worker.
+of its first worker. Whoever else can reach it there does not have the secret of the team, which travels with its work.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import socket
 import struct
 import tempfile
@@ -20,10 +21,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from audits.training.team import Team
+from audits.training.team import Stranger, Team
 
 MEETING = "ORCH_TEAM_MEETS_AT"
 """Environment variable of a worker: where its team meets."""
+SECRET = "ORCH_TEAM_SECRET"
+"""Environment variable of a worker: by what the members of its team know each other, in hex."""
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 """Environment variables that name the network interface which gloo and nccl use."""
 SIOCGIFADDR = 0x8915
@@ -49,8 +52,9 @@ def call_together(worker_group: Any, size: int, folder: str | None) -> None:
     """Tell the workers of a Train group that begins where their teams meet: in ``folder``, or at their first worker."""
     for first in range(0, len(worker_group) // size * size, size):
         where = worker_group.execute_single(first, free_port) if folder is None else fresh_file(folder)
+        secret = secrets.token_hex(32)
         for rank in mates(first, size):
-            worker_group.execute_single(rank, meet_at, where)
+            worker_group.execute_single(rank, meet_at, where, secret)
 
 
 def free_port() -> str:
@@ -65,19 +69,19 @@ def free_port() -> str:
 def fresh_file(folder: str) -> str:
     """Return the URL of a file below ``folder`` that is not there yet, and that no other user can read.
 
-    It says where the workers of a team listen, and what they hear is unpickled.
+    It says where the workers of a team listen.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     return f"file://{tempfile.mkdtemp(prefix='team-', dir=folder)}/{uuid4().hex}"
 
 
-def meet_at(where: str) -> None:
-    """Note in this process where its team meets, and by which network interface it talks.
+def meet_at(where: str, secret: str) -> None:
+    """Note in this process where its team meets, what its members know, and by which network interface it talks.
 
     Workers of one machine stay on its loopback interface. On a cluster it is the one by which Ray reaches the machine,
     unless the environment names another: gloo would take that of the machine's name, which may be loopback.
     """
-    os.environ[MEETING] = where
+    os.environ.update({MEETING: where, SECRET: secret})
     if where.startswith("file:"):
         loopback = next((name for _, name in socket.if_nameindex() if name.startswith("lo")), "lo")
         os.environ.update(dict.fromkeys(INTERFACES, loopback))
@@ -102,7 +106,10 @@ def interface_of(address: str) -> str:
 
 @contextmanager
 def joined(worker: int, size: int, gpus: bool) -> Iterator[Team]:
-    """Join the team of ``worker``, once all of it is there, and leave it in the end, if nothing broke."""
+    """Join the team of ``worker``, once all of it is there, and leave it in the end, if nothing broke.
+
+    gloo takes the first who connects for a member: the members prove to each other that they are.
+    """
     import torch.distributed as dist
 
     rank = worker - leader(worker, size)
@@ -113,7 +120,9 @@ def joined(worker: int, size: int, gpus: bool) -> Iterator[Team]:
         world_size=size,
         timeout=PATIENCE,
     )
-    yield Team(rank, size, dist.group.WORLD)
+    team = Team(rank, size, dist.group.WORLD, key=bytes.fromhex(os.environ[SECRET]))
+    team.greet()
+    yield team
     dist.destroy_process_group()
 
 
@@ -122,7 +131,7 @@ def lost_a_mate(error: Exception) -> bool:
     import torch.distributed as dist
 
     broken = isinstance(error, RuntimeError) and any(name in str(error) for name in ("gloo", "NCCL"))
-    return broken or isinstance(error, dist.DistError)
+    return broken or isinstance(error, Stranger | dist.DistError)
 
 
 def parted(server: Any, worker: str, life: int, team: Team) -> None:

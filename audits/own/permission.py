@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from audits.errors import BadInput
 
 PREFIX = "python:"
+ALLOW = "ORCH_ALLOW_CODE"
+"""Environment variable by which a user allows all code."""
 Named = tuple[str, Path | None]
 """A name (``python:module:name``) and the folder in which its module is looked for (None: the current one)."""
 
@@ -16,6 +19,11 @@ MayRun = Callable[[Sequence[Named]], bool]
 """Says whether the code of all these names may run."""
 
 _asked: list[MayRun] = []
+
+
+def said_in_the_environment(named: Sequence[Named]) -> bool:
+    """Return whether the user has allowed all code for this process (``ORCH_ALLOW_CODE=1``)."""
+    return os.environ.get(ALLOW) == "1"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.errors import BadInput, did_you_mean
+from audits.own.permission import asking, said_in_the_environment
 from orchestrator.engine.kind import Kind
 from orchestrator.engine.media import html, svg, terminal
 from orchestrator.engine.run.output_folder import REPORT_FILE, RESULT_FILE
@@ -120,10 +121,12 @@ class Report:
     def failures(self, limits: Sequence[str] | Mapping[str, float]) -> list[str]:
         """Return in words which limits the result fails, none if it passes: the gate (docs/reference/result.md).
 
-        ``limits``: as for ``--fail-above``, ``["scrub.apollo.auc=0.6"]`` or ``{"scrub.apollo.auc": 0.6}``.
+        ``limits``: as for ``--fail-above``, ``["scrub.apollo.auc=0.6"]`` or ``{"scrub.apollo.auc": 0.6}``. Raises
+        BadInput where the result names users' code, unless ``ORCH_ALLOW_CODE=1`` allows it: anybody may have made it.
         """
         texts = [f"{name}={value}" for name, value in limits.items()] if isinstance(limits, Mapping) else limits
-        plan = plan_from(self.document["plan"])
+        with asking(said_in_the_environment):
+            plan = plan_from(self.document["plan"])
         headline = self._kind.headline
         return failures(gates_of(tuple(texts), headline, plan), headline, plan, self.document)
 

@@ -14,11 +14,9 @@ import click
 from audits.addresses import place_of
 from audits.credentials import MASK
 from audits.errors import BadInput
-from audits.own.permission import Named, is_own
+from audits.own.permission import ALLOW, Named, is_own
 from orchestrator.engine.media import visible
 from orchestrator.engine.plan.reach import OPTION, VARIABLE, Reach
-
-ALLOW = "ORCH_ALLOW_CODE"
 
 
 @dataclass

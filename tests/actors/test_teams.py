@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import socket
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from actors.teams import (
     meet_at,
 )
 from audits.errors import BadInput
+from audits.training.team import Stranger, Team
 from tests.actors.file_jobs import done, ignore, is_done
 from tests.actors.team_jobs import ROUNDS, TeamJob, make_perform, starts
 
@@ -108,20 +110,20 @@ class Group:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.told: dict[int, str] = {}
+        self.told: dict[int, tuple[str, str]] = {}
 
     def __len__(self) -> int:
         return self.size
 
     def execute_single(self, rank: int, work: Any, *arguments: str) -> str:
         if work is meet_at:
-            self.told[rank] = arguments[0]
+            self.told[rank] = (arguments[0], arguments[1])
             return ""
         return str(work(*arguments))
 
 
-def talk(rank: int, meeting: str, place: str) -> None:
-    meet_at(meeting)
+def talk(rank: int, meeting: str, secret: str, place: str) -> None:
+    meet_at(meeting, secret)
     with joined(2 + rank, 2, gpus=False) as team:
         said = team.told("the first one's word" if team.leads else None)
         Path(place, f"{team.rank} of {team.size}").write_text(f"{said} by {os.environ[INTERFACES[0]]}")
@@ -133,7 +135,7 @@ def test_on_a_cluster_a_team_meets_at_a_port_of_its_first_worker(tmp_path: Path)
     assert group.told.keys() == {0, 1, 2, 3}, "the fifth has no mate"
     assert group.told[0] == group.told[1] != group.told[2] == group.told[3]
     fork = multiprocessing.get_context("fork")
-    pair = [fork.Process(target=talk, args=(rank, group.told[2], str(tmp_path))) for rank in range(2)]
+    pair = [fork.Process(target=talk, args=(rank, *group.told[2], str(tmp_path))) for rank in range(2)]
     for process in pair:
         process.start()
     for process in pair:
@@ -143,6 +145,43 @@ def test_on_a_cluster_a_team_meets_at_a_port_of_its_first_worker(tmp_path: Path)
     assert said.keys() == {"0 of 2", "1 of 2"}
     interfaces = {name for _, name in socket.if_nameindex()}
     assert set(said.values()) <= {f"the first one's word by {name}" for name in interfaces}
+
+
+def meet(rank: int, meeting: str, secret: str, place: str) -> None:
+    meet_at(meeting, secret)
+    try:
+        with joined(rank, 2, gpus=False):
+            Path(place, f"{rank} joined").touch()
+    except Stranger:
+        Path(place, f"{rank} refused").touch()
+
+
+def test_who_does_not_know_the_secret_of_a_team_is_no_member_of_it(tmp_path: Path) -> None:
+    """gloo takes whoever connects first for a member."""
+    place, fork = fresh_file(str(tmp_path / "run")), multiprocessing.get_context("fork")
+    pair = [fork.Process(target=meet, args=(rank, place, 32 * f"0{rank}", str(tmp_path))) for rank in range(2)]
+    for process in pair:
+        process.start()
+    for process in pair:
+        process.join()
+    found = {path.name for path in tmp_path.iterdir()} - {"run"}
+    assert found and not any("joined" in name for name in found)
+
+
+def test_what_a_stranger_tells_a_team_is_not_unpickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    said: list[bytes] = []
+    team = Team(1, 2, key=b"of the team")
+    monkeypatch.setattr(Team, "_broadcast", lambda self, data, source=0: said.pop(0))
+    monkeypatch.setattr(pickle, "loads", lambda data: opened.append(data) or "opened")
+    data = pickle.dumps("a job")
+    for key in (b"", b"another"):
+        said[:] = [Team(0, 2, key=key)._sign(data), data]
+        with pytest.raises(Stranger):
+            team.told()
+    assert not opened
+    said[:] = [Team(0, 2, key=b"of the team")._sign(data), data]
+    assert team.told() == "opened"
 
 
 def test_interfaces_are_found_by_their_address() -> None:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from audits.data.regular import content_of
 from audits.errors import BadInput
+from audits.own.permission import Named, asking
 from audits.plain_json import from_json
 from audits.writing import CannotWrite, make_folder, opened_to_append, require_no_link, require_own, write_whole
 from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.jobs.keys import differences
+from orchestrator.engine.own_code import code_of
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.files import read_plan_file
 from orchestrator.engine.plan.sweep_files import read_sweep_file, same_sweep
@@ -119,9 +121,15 @@ def refuse_other_plan(out: Path, plan: BasePlan, *, begun: bool = False) -> None
     file = out / PLAN_FILE
     if not (file.exists() and (begun or (out / RESULT_FILE).exists())):
         return
+    own, theirs = set(code_of(plan.resolved())), set[Named]()
     try:
-        former = plan.like(read_plan_file(file))
+        raw = read_plan_file(file)
+        theirs = set(code_of(raw))
+        with asking(own.issuperset):  # whoever made the folder may have named code that nobody has allowed
+            former = plan.like(raw)
     except BadInput as error:
+        if other := sorted(name for name, _ in theirs - own):
+            raise BadInput(f"--out {out} holds the run of another plan ({other[0]} there); {WHAT_TO_DO}") from None
         raise BadInput(f"--out {out} holds a run whose {PLAN_FILE} cannot be read ({error}); {WHAT_TO_DO}") from None
     if former.plan_hash != plan.plan_hash:
         field, old, new = differences(former.deciding(), plan.deciding())[0]

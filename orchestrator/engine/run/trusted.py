@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from audits.credentials import remember
 from audits.own import permission
 from audits.training.team import ALONE, Team
 from orchestrator.engine.jobs.job import Job
@@ -51,6 +52,7 @@ class TrustedContexts(OpenContexts):
 
     def open(self, plan_hash: str, lately: Recent | None = None) -> WorkerContext[Any]:
         """Return the context of one plan, whose store is opened as the driver's user would."""
+        remember(self.credentials)  # the places of masked addresses are asked about
         with self.asked(), holding(self.trust):
             permission.require_permission(list(code_of(self.plans[plan_hash])))
             require_allowed(self.kind.check(self.plans[plan_hash], ()))

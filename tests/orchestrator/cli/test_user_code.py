@@ -15,8 +15,11 @@ from typing import Any, cast
 import click
 import pytest
 
+from audits import credentials
+from audits.credentials import mask
 from audits.errors import BadInput
 from audits.own.permission import asking
+from orchestrator.api.report import Report
 from orchestrator.cli.main import main
 from orchestrator.cli.permission import Permission
 from orchestrator.cli.report import thumbnails
@@ -24,8 +27,10 @@ from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.data import forget_data
 from orchestrator.engine.plan import reach
+from orchestrator.engine.plan.files import shipped_text
+from orchestrator.engine.run.output_folder import refuse_other_plan
 from orchestrator.engine.run.trusted import TrustedContexts
-from orchestrator.kinds import kind_named
+from orchestrator.kinds import kind_named, load_plan
 from tests.cases.apollo_result import write_run
 from tests.cases.families import family
 from tests.cases.runs import draw_only
@@ -151,6 +156,35 @@ def test_a_worker_runs_no_code_and_reaches_no_place_that_its_driver_may_not(monk
     assert said.may_run is not None and said.may_run([(NAME, None)])
     with pytest.raises(BadInput, match="THEIR_TOKEN"):  # the place is allowed, the credential is not
         said.open("address")
+
+
+def test_a_worker_knows_the_credentials_of_masked_addresses_before_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = mask({"audit": {"kind": "mia"}, "compute": {"store": "s3://me:secret@bucket/x?region=eu-west-1"}})
+    handed_over = pickle.dumps(TrustedContexts(kind_named("mia"), {"plan": plan}, "store", "cpu", "0"))
+    monkeypatch.setattr(credentials, "_real", {})
+    with pytest.raises(BadInput, match="differs between machines"):  # after all that is asked about
+        pickle.loads(handed_over).open("plan")
+
+
+def test_a_finished_run_of_somebody_else_is_judged_without_its_code() -> None:
+    write_run(Path("theirs"))
+    document = json.loads(Path("theirs/result.json").read_text())
+    document["plan"]["model"] = {"name": "python:hostile_points:Net", "settings": {}}
+    Path("theirs/result.json").write_text(json.dumps(document))
+    with pytest.raises(BadInput, match="ORCH_ALLOW_CODE=1"):
+        Report(Path("theirs")).failures({"auc": 0.6})
+    assert not ran()
+
+
+def test_permission_for_a_plan_is_none_for_that_of_the_folder_where_its_results_go() -> None:
+    out = Path("theirs")
+    out.mkdir()
+    (out / "result.json").write_text("{}")
+    (out / "plan.yaml").write_text(shipped_text("mia-smoke").replace("mlp", "python:hostile_points:Net"))
+    assert "hostile_points" in (out / "plan.yaml").read_text()
+    with asking(lambda _: True), pytest.raises(BadInput, match=r"another plan .*python:hostile_points:Net"):
+        refuse_other_plan(out, load_plan("mia-smoke"))
+    assert not ran()
 
 
 def test_code_behind_conditions_of_a_large_space_is_asked_about(capsys: pytest.CaptureFixture[str]) -> None:
