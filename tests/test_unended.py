@@ -12,6 +12,8 @@ import pytest
 
 from tests.cases.waiting import wait_for
 
+pytestmark = pytest.mark.slow  # they wait, so they begin with the first
+
 CONFTEST = """
 import os, pathlib, pytest
 from tests.cases.unended import EndsOneProcess, Told
