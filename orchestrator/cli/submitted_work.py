@@ -13,9 +13,9 @@ import click
 
 from audits.credentials import is_masked, mask
 from audits.errors import BadInput, did_you_mean
+from audits.own.permission import ALLOW
 from orchestrator.cli import audit, sweep, tune
 from orchestrator.cli.options import with_target
-from orchestrator.cli.permission import ALLOW
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, chosen_among, goal
 from orchestrator.engine.own_code import code_of
