@@ -43,7 +43,7 @@ SLEEPS = """
 import pathlib, time, pytest
 @pytest.mark.timeout(90)
 def test_sleeps():
-    for _ in range(800):
+    for _ in range(300):
         time.sleep(0.1)
         if pathlib.Path("ended").exists():
             break
@@ -86,6 +86,11 @@ def test_a_stuck_test_is_named_ends_one_worker_and_the_others_run(tmp_path: Path
     assert "worker 'gw0' crashed while running 'test_stuck.py::test_stuck'" in said
     assert '"test_stuck.py", line' in said.replace(f"{tmp_path}/", ""), said  # where it stands
     assert "1 failed, 6 passed" in said
+
+
+def test_files_may_be_fewer_than_workers(tmp_path: Path) -> None:
+    said, _ = suite(tmp_path, 3, a="def test_it(): pass", b="def test_it(): pass").communicate(timeout=240)
+    assert "2 passed" in said
 
 
 @pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.long), 1])

@@ -96,8 +96,10 @@ class EndsOneProcess(LoadFileScheduling):
                 self._reschedule(node)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Give units until there are two tests to do: what a worker left behind may have none, or one."""
-        super()._assign_work_unit(node)
+        """Give units until there are two tests to do: what a worker left behind may have none, or one.
+
+        A worker before may have taken the last ones.
+        """
         while self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
             super()._assign_work_unit(node)
 
