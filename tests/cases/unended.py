@@ -55,6 +55,7 @@ class Told:
             terminal.ensure_newline()
             terminal.write_line(f"FAILED ({report.when}) {report.nodeid}")
             terminal.write_line(report.longreprtext)
+            terminal.flush()  # what reads it may be no terminal
 
     def ended(self, *_: Any) -> None:
         """End the suite by its summary."""
