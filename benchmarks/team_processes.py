@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -24,13 +25,15 @@ def by_team(size: int, place: Path, work: Work, *arguments: Any) -> list[Any]:
     """
     place.mkdir(parents=True)
     get_context("forkserver").set_forkserver_preload([__name__, "torch._dynamo"])  # which optimizers import
-    start_processes(joined, (size, str(place), work, arguments), nprocs=size, start_method="forkserver")
+    start_processes(
+        joined, (size, str(place), secrets.token_bytes(32), work, arguments), nprocs=size, start_method="forkserver"
+    )
     return [torch.load(place / f"{rank}.pt", weights_only=False) for rank in range(size)]
 
 
-def joined(rank: int, size: int, place: str, work: Work, arguments: tuple[Any, ...]) -> None:
+def joined(rank: int, size: int, place: str, key: bytes, work: Work, arguments: tuple[Any, ...]) -> None:
     torch.set_num_threads(1)
     meeting, patience = f"file://{place}/meeting", timedelta(seconds=120)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size, timeout=patience)
-    torch.save(work(Team(rank, size, dist.group.WORLD), *arguments), f"{place}/{rank}.pt")
+    torch.save(work(Team(rank, size, dist.group.WORLD, key=key), *arguments), f"{place}/{rank}.pt")
     dist.destroy_process_group()

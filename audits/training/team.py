@@ -69,6 +69,8 @@ class Team:
                 raise Stranger("a stranger joined this team of workers; start the run again")
 
     def _sign(self, data: bytes) -> bytes:
+        if not self.key:
+            raise ValueError("workers of a team share a secret; give all of them the same key")
         return hmac.digest(self.key, data, "sha256")
 
     def _broadcast(self, data: bytes, source: int = 0) -> bytes:

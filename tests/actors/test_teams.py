@@ -175,13 +175,16 @@ def test_what_a_stranger_tells_a_team_is_not_unpickled(monkeypatch: pytest.Monke
     monkeypatch.setattr(Team, "_broadcast", lambda self, data, source=0: said.pop(0))
     monkeypatch.setattr(pickle, "loads", lambda data: opened.append(data) or "opened")
     data = pickle.dumps("a job")
-    for key in (b"", b"another"):
-        said[:] = [Team(0, 2, key=key)._sign(data), data]
+    for signature in (b"", Team(0, 2, key=b"another")._sign(data)):
+        said[:] = [signature, data]
         with pytest.raises(Stranger):
             team.told()
     assert not opened
     said[:] = [Team(0, 2, key=b"of the team")._sign(data), data]
     assert team.told() == "opened"
+    said[:] = [b"", data]
+    with pytest.raises(ValueError, match="share a secret"):
+        Team(1, 2).told()
 
 
 def test_interfaces_are_found_by_their_address() -> None:
