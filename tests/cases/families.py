@@ -1,4 +1,7 @@
-"""Families of tests that differ in values alone: some members run by default, the others are marked long."""
+"""Families of tests that differ in values alone: some members run by default, the others are marked long.
+
+``family`` tells them by the numbers of their rows, ``thinned`` by their values.
+"""
 
 from __future__ import annotations
 
@@ -37,3 +40,18 @@ def firsts(tables: Iterable[Sequence[Any]], count: int = 1) -> set[int]:
         found |= {*range(begin, begin + min(count, len(table)))}
         begin += len(table)
     return found
+
+
+def thinned(family: Iterable[Any], short: Collection[Any]) -> list[Any]:
+    """Return the members of a family of arguments; those that are not in ``short`` are marked long.
+
+    A tuple holds the values of several arguments.
+    """
+    listed = list(family)
+    assert short and all(one in listed for one in short), "of others there are no tests"
+    return [one if one in short else pytest.param(*values_of(one), marks=pytest.mark.long) for one in listed]
+
+
+def values_of(member: Any) -> tuple[Any, ...]:
+    """Return the values of all arguments."""
+    return member if isinstance(member, tuple) else (member,)

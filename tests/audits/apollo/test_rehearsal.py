@@ -14,9 +14,9 @@ from audits.apollo.evidence.played import played, players
 from audits.apollo.rehearsal import rehearsed
 from audits.conformance import apollo_walks
 from audits.errors import BadInput
+from tests.cases.families import thinned
 from tests.cases.simulations import fewer, sizes
 from tests.cases.synthetic_evidence import auc, make_evidence
-from tests.cases.tiers import thinned
 
 REHEARSED = ("apollo", "apollo_ladder", "apollo_plus", "random_directions", "single_query", "u_lira", "rmia")
 

@@ -17,8 +17,8 @@ from audits.gnq.attacks import POOL_ATTACKS, learned
 from audits.gnq.removal import group_aucs
 from audits.gradients.white_box import white_box_features
 from tests.audits.gnq.random_pools import LABELS, POINTS, drawn, pool
+from tests.cases.families import thinned
 from tests.cases.layer_models import case
-from tests.cases.tiers import thinned
 
 
 def found(targets: PoolAnswers, naive: PoolAnswers | None = None, adaptive: PoolAnswers | None = None, **more):

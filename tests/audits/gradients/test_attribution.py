@@ -21,8 +21,8 @@ from audits.training.engines.base import Noise
 from audits.training.engines.fast import FastEngine, bounded_sums, with_layers
 from audits.training.recipe import Recipe
 from audits.uniqueness.diagonal import diagonal_uniqueness
+from tests.cases.families import thinned
 from tests.cases.layer_models import CLASSES, FromTheMean, case, drawn, labels, slow_gradients
-from tests.cases.tiers import thinned
 
 POINTS = 40
 

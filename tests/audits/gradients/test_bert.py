@@ -20,8 +20,8 @@ from audits.training.recipe import Recipe
 from audits.uniqueness import uniqueness_from_gram
 from audits.uniqueness.accumulate import fit_traced
 from audits.uniqueness.diagonal import diagonal_uniqueness
+from tests.cases.families import thinned
 from tests.cases.layer_models import CLASSES, bert, labels, slow_gradients
-from tests.cases.tiers import thinned
 
 EXACT = 1e-10
 WORDS = "bert.embeddings.word_embeddings.weight"

@@ -16,8 +16,8 @@ from audits.gradients.engine import pieces
 from audits.gradients.residuals import cross_entropy
 from audits.gradients.survey import surveyed
 from audits.uniqueness.diagonal import diagonal_uniqueness
+from tests.cases.families import thinned
 from tests.cases.layer_models import CASES, CLASSES, READ_ONLY, case, drawn, labels, slow_gradients
-from tests.cases.tiers import thinned
 
 EXACT = 1e-10
 WHOLE = (

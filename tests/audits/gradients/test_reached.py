@@ -12,8 +12,8 @@ from torch import nn
 
 from audits.errors import BadInput
 from audits.gradients.gram import gram
+from tests.cases.families import thinned
 from tests.cases.layer_models import CLASSES, drawn, labels, slow_gradients, tokens
-from tests.cases.tiers import thinned
 
 Layer = Callable[[nn.Module, torch.Tensor], torch.Tensor]
 

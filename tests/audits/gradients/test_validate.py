@@ -21,8 +21,8 @@ from audits.gradients.gram import gradients, gram, squared_norms
 from audits.gradients.validate import made_auditable
 from audits.uniqueness.diagonal import diagonal_uniqueness
 from audits.uniqueness.scores import gradient_uniqueness
+from tests.cases.families import thinned
 from tests.cases.layer_models import CLASSES, FromTheMean, case, drawn, labels, slow_gradients
-from tests.cases.tiers import thinned
 
 
 class Noisy(FromTheMean):

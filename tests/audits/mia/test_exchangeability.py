@@ -18,8 +18,8 @@ from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.attacks.base import ShadowAttack
 from audits.signals.likelihood_ratio import log_likelihood_ratio
 from audits.statistics.conformal import decided
+from tests.cases.families import thinned
 from tests.cases.simulations import fewer, sizes, standard_errors
-from tests.cases.tiers import thinned
 
 RATES = (0.01, 0.05, 0.1)
 RUNS = {"qmia": 8}

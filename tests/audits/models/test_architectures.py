@@ -13,7 +13,7 @@ from torch import nn
 from audits.errors import BadInput
 from audits.models import make_model
 from orchestrator.engine.run.models import pack_weights
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 IMAGE = (3, 32, 32)
 CLASSES = 5

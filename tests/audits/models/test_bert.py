@@ -22,7 +22,7 @@ from audits.training.loop import accuracy, logits
 from audits.training.recipe import Recipe
 from orchestrator.cli.main import main
 from orchestrator.engine.plan.components import completed
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 SIZES: dict[str, object] = {"vocabulary": 15, "hidden": 8, "heads": 2, "intermediate": 10, "longest": 9}
 CLASSES = 3

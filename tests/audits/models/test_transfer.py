@@ -12,7 +12,7 @@ from torch import nn
 from audits.errors import BadInput
 from audits.models import make_model
 from audits.training.transfer import TORCHVISION_INPUTS, standardised
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 CLASSES = 5
 SETTINGS: dict[str, dict[str, object]] = {"vgg19": {"width": 2}, "resnet50": {"width": 2}, "inception_v3": {"width": 2}}

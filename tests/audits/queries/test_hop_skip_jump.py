@@ -23,7 +23,7 @@ from audits.queries.hop_skip_jump import (
 from audits.queries.hop_skip_jump_draws import Draws
 from audits.queries.start_points import starts_from_pool
 from audits.seeds import derive_seed
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 CLASSES = 4
 SEED = 5

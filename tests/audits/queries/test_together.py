@@ -16,7 +16,7 @@ from audits.queries.start_points import starts_from_pool
 from audits.queries.together import Together, together
 from benchmarks.pretended import Counts, OnDevice, pretended
 from tests.audits.test_on_cuda import scene_on
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 MODELS, POINTS, DIMENSIONS, CLASSES = 5, 9, 6, 4
 

@@ -10,7 +10,7 @@ from audits.statistics import intervals
 from audits.statistics.conformal import decided
 from audits.statistics.controls import clustered_rate_p, corrected, interval_p, off, rate_p
 from audits.statistics.one_target import one_target_rate_p
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 
 def test_one_cluster_is_an_exact_binomial_test() -> None:

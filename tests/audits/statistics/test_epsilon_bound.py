@@ -12,8 +12,8 @@ from scipy.stats import binom
 from audits.errors import BadInput
 from audits.statistics.epsilon_bound import chance_of, epsilon_bound
 from audits.statistics.pair_guesses import SHARES, pair_guesses
+from tests.cases.families import thinned
 from tests.cases.simulations import fewer, sizes
-from tests.cases.tiers import thinned
 
 REPEATS = 400
 SIZES = sizes(3 / 8)

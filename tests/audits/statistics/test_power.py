@@ -9,8 +9,8 @@ from scipy.special import ndtri, stdtrit
 from audits.statistics.null import permutation_p
 from audits.statistics.power import detectable_auc, detectable_shift
 from audits.statistics.roc import auc
+from tests.cases.families import thinned
 from tests.cases.simulations import fewer, sizes
-from tests.cases.tiers import thinned
 
 LEVEL = 0.95
 

@@ -26,7 +26,7 @@ from audits.targets.checkpoint_files import Unread, read_held
 from audits.targets.forms import file_and_part, form_of
 from audits.targets.weights import read_weights
 from orchestrator.engine.given_files import digest_of
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 State = dict[str, torch.Tensor]
 

@@ -22,7 +22,7 @@ from audits.targets.answering import Answering
 from audits.targets.forms import form_by_name, form_of
 from audits.targets.programs import RUNS, answers_of, onnx, tensor_of, torchscript
 from audits.targets.trying import points_to_try
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 helper = pytest.importorskip("onnx.helper")
 pytest.importorskip("onnxruntime")

@@ -14,7 +14,7 @@ from audits.tmia.anomalies import k_means, k_means_streamed, plus_plus
 from audits.tmia.features import gaussian_map
 from audits.tmia.points import Streamed, Whole, compared, own_squared
 from audits.tmia.selectors.base import quantile_of
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 SPLITS = ([6], [1, 5], [2, 2, 2], [1] * 6)
 

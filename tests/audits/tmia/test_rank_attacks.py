@@ -20,7 +20,7 @@ from audits.tmia.attacks.tmia import fitted_map, fitted_pairs
 from audits.tmia.p_values import smoothed_p
 from audits.tmia.smoothed_decider import smoothed_decider
 from tests.audits.tmia.made_up_answers import BETA, RANKED, ruling, scene, synthetic_answers, usual
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 
 def slow_p(own: float, others: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from audits.tmia.anomalies import k_means, k_means_streamed
 from audits.tmia.selectors import SELECTORS, Case, Scores, chosen
 from audits.tmia.selectors.neighbours import Neighbours
 from audits.tmia.selectors.reference_loss import ReferenceLoss
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 CANDIDATES, REFERENCE, MODELS = 30, 120, 8
 SETTINGS: dict[str, dict[str, float]] = {"neighbours": {"delta": 0.3}}

@@ -21,8 +21,8 @@ from audits.tmia.shared_pool import (
     spread,
 )
 from tests.audits.tmia.made_up_answers import BETA, ruling, scene
+from tests.cases.families import thinned
 from tests.cases.simulations import fewer, sizes
-from tests.cases.tiers import thinned
 
 
 @pytest.mark.parametrize("pool_sets", [0.5, 1, 3, 10, 15, 1000])

@@ -28,7 +28,7 @@ from benchmarks.pretended import pretended
 from tests.audits.test_contracts_models import CLASSES, SMALL
 from tests.audits.test_on_cuda import on, points_of
 from tests.audits.unlearning import cases
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 GPU = "cuda"
 

@@ -30,7 +30,7 @@ from audits.training.loop import EpochReport, accuracy
 from audits.training.private import check_private
 from audits.training.recipe import Recipe
 from orchestrator.kinds import load_plan, plan_from
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 POINTS, CLASSES = 21, 3
 PLAIN = Recipe(optimizer="sgd", learning_rate=0.1, epochs=3, batch_size=8, weight_decay=0.01, momentum=0.9)

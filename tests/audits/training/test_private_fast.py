@@ -21,8 +21,8 @@ from audits.training.fit import fit
 from audits.training.private import check_private
 from audits.training.recipe import Recipe
 from audits.training.transfer import freeze
+from tests.cases.families import thinned
 from tests.cases.layer_models import FromTheMean
-from tests.cases.tiers import thinned
 
 POINTS, CLASSES = 11, 3
 FAST = Recipe(

@@ -24,8 +24,8 @@ from audits.unlearning import UNLEARNERS, make_unlearner
 from benchmarks.team_processes import by_team
 from tests.audits.unlearning.cases import FORGET, RETAIN, SETTINGS
 from tests.audits.unlearning.cases import points as table
+from tests.cases.families import thinned
 from tests.cases.lost import Lost, UntilStep
-from tests.cases.tiers import thinned
 
 POINTS, CLASSES, SHAPE = 21, 3, (1, 8, 8)
 SGD = Recipe(optimizer="sgd", learning_rate=0.05, epochs=3, batch_size=8)

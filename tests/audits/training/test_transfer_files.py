@@ -13,7 +13,7 @@ import torch
 from audits.errors import BadInput
 from audits.models import make_model
 from audits.training.transfer import Build, read_weights, teacher_from
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 MODELS: dict[str, tuple[dict[str, object], int]] = {
     "mlp": ({"hidden": [9, 8], "batch_norm": True}, 6),

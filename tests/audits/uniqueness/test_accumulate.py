@@ -21,8 +21,8 @@ from audits.uniqueness.rankings import RANKINGS, readable
 from audits.uniqueness.scores import MODES, point_scores
 from tests.audits.uniqueness.two_parameters import POINTS, RECIPE, line, trained_by_hand, two_parameters
 from tests.cases.brute_force_uniqueness import Floats, with_ridge
+from tests.cases.families import thinned
 from tests.cases.layer_models import case
-from tests.cases.tiers import thinned
 
 SEED = 4
 

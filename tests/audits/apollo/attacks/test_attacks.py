@@ -16,8 +16,8 @@ from audits.errors import BadInput
 from audits.signals.confidence import scaled
 from audits.statistics.conformal import decided, p_values
 from tests.audits.apollo.attacks.rules import BY_ANOTHER_RULE
+from tests.cases.families import thinned
 from tests.cases.synthetic_evidence import evidence_for, make_evidence
-from tests.cases.tiers import thinned
 
 LABELS = [name for name in ATTACKS if ATTACKS[name].access == "labels"]
 BEYOND = [name for name in ATTACKS if ATTACKS[name].access != "labels"]

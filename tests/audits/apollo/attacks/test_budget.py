@@ -12,8 +12,8 @@ from audits.apollo.attacks.budget import at_budget, telling
 from audits.apollo.attacks.calibration import calibrated
 from audits.apollo.evidence import Walks
 from audits.errors import BadInput
+from tests.cases.families import thinned
 from tests.cases.synthetic_evidence import auc
-from tests.cases.tiers import thinned
 
 
 def walks(seed: int, points: int = 40, steps: int = 4, head: int = 1) -> tuple[Walks, np.ndarray]:

@@ -23,9 +23,9 @@ from audits.apollo.attacks.calibration import (
 )
 from audits.apollo.evidence import Evidence
 from audits.statistics.conformal import decided
+from tests.cases.families import thinned
 from tests.cases.simulations import fewer, sizes, standard_errors
 from tests.cases.synthetic_evidence import auc, make_evidence, make_walks
-from tests.cases.tiers import thinned
 
 N, K, F = 6, 9, 3
 

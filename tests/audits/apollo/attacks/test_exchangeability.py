@@ -16,9 +16,9 @@ from audits.apollo.attacks import ATTACKS, Finding
 from audits.apollo.attacks.calibration import leave_one_out
 from audits.apollo.attacks.outside import stand_ins
 from tests.audits.apollo.attacks.rules import BY_ANOTHER_RULE
+from tests.cases.families import thinned
 from tests.cases.simulations import fewer, sizes, standard_errors
 from tests.cases.synthetic_evidence import evidence_for, make_evidence
-from tests.cases.tiers import thinned
 
 RATES = (0.01, 0.05, 0.1)
 RUNS, POINTS = 60, 200  # 6 000 points that no target saw

@@ -17,8 +17,8 @@ from audits.apollo.evidence.population import Population
 from audits.signals.likelihood_ratio import SMALLEST_VARIANCE, log_likelihood_ratio, moments
 from audits.signals.rmia import dominance
 from tests.audits.apollo.attacks.posteriors import TOLERANCE, K, seen_by
+from tests.cases.families import thinned
 from tests.cases.synthetic_evidence import make_evidence
-from tests.cases.tiers import thinned
 
 Judge = Callable[[float, int, list[int]], float]
 

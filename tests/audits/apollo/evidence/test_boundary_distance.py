@@ -13,8 +13,8 @@ from audits.apollo.evidence.boundary import Distances, nearest
 from audits.errors import BadInput
 from audits.queries.small_budgets import TIERS, SmallSchedule, schedule_within, signed_distances
 from tests.audits.apollo.evidence.small_networks import CLASSES
+from tests.cases.families import thinned
 from tests.cases.synthetic_evidence import auc
-from tests.cases.tiers import thinned
 
 
 class Linear:

@@ -15,7 +15,7 @@ from audits.apollo.evidence.settings import SearchSettings
 from audits.apollo.evidence.shadows import Shadows, folded
 from audits.errors import BadInput
 from audits.models import make_model
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 SHAPE = (1, 3, 4)
 DIMENSIONS = 12

@@ -24,7 +24,7 @@ from audits.apollo.evidence.yoqo import crafted_chunk
 from benchmarks.pretended import Counts, pretended
 from tests.audits.apollo.evidence.test_search import SHAPE, problem, with_kept
 from tests.audits.test_on_cuda import scene_on
-from tests.cases.tiers import thinned
+from tests.cases.families import thinned
 
 RANGE = (0.0, 1.0)
 FORMS = [pytest.param(True, id="stacked"), pytest.param(False, id="one by one", marks=pytest.mark.long)]
