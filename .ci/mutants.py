@@ -128,7 +128,7 @@ DEFECTS: list[tuple[str, str, str]] = [
     ("orchestrator/cli/permission.py", "(not reach.token_field or token in self.fields)", "True"),
 ]
 """File, what stands there once, and what is put in its place."""
-PYTEST = (sys.executable, "-m", "pytest", "-qx", "-n2", "--dist=loadfile", "-p", "no:cacheprovider")
+PYTEST = (sys.executable, "-m", "pytest", "-qx", "--processes=2", "-p", "no:cacheprovider")
 AT_ONCE = 12
 """Test files that one process of pytest is given: after each, one looks whether a test has failed."""
 

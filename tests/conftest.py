@@ -13,6 +13,7 @@ os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.update(RAY_worker_niceness="0")  # 15 by default: workers would wait for the tests beside theirs
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asked otherwise, CUDA is of no use in forks
 os.environ["ORCH_CACHE"] = ""  # nothing is remembered of the files of other tests
 for name in ("ORCH_DATA", "MLFLOW_TRACKING_URI", "RAY_ADDRESS", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
@@ -36,10 +37,9 @@ from audits.own import sources
 from orchestrator.engine.run import output_folder
 from tests.cases.agreeing import at_odds
 from tests.cases.schemas import misfits
-from tests.cases.unended import EndsOneProcess, pytest_configure
 
-__all__ = ["pytest_configure"]  # a hook
-pytest_plugins = [f"tests.cases.{name}" for name in ("collected", "compiled", "kept", "programs", "seconds")]
+PLUGINS = ("collected", "forked", "compiled", "kept", "programs", "seconds", "unended")
+pytest_plugins = [f"tests.cases.{name}" for name in PLUGINS]
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)
@@ -113,26 +113,17 @@ def long_too(config: pytest.Config) -> bool:
     return "not long" not in config.getoption("markexpr")
 
 
-class WholeFiles(EndsOneProcess):
-    """Gives a file to one worker; all files with tests on a Ray cluster are one, so that clusters run in turn."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return "cluster" if on_a_cluster(self.config.rootpath / file, long_too(self.config)) else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles | None:
-    """Spread files as ``WholeFiles`` does, in the place of ``--dist loadfile``."""
-    return WholeFiles(config, log) if config.getvalue("dist") == "loadfile" else None
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest files first, those with clusters before all; skip ``gpu`` tests without a GPU."""
+    """Put the longest files first, those with clusters before all; skip ``gpu`` tests without a GPU.
+
+    One process runs all those with clusters, which thus run in turn.
+    """
     clusters = {file for file in {item.path for item in items} if on_a_cluster(file, long_too(config))}
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in clusters, item.path not in slow))  # stable
     for item in items:
+        if item.path in clusters:
+            item.add_marker(pytest.mark.together("clusters"))
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no accelerator on this machine"))
 

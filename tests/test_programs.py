@@ -71,7 +71,7 @@ def suite(folder: Path, path: str, *words: str, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.long), ("-n", "1")])
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.long), ("--processes", "1")])
 def test_undeclared_starts_fail_and_missing_programs_are_skipped_and_listed(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
@@ -82,7 +82,7 @@ def test_undeclared_starts_fail_and_missing_programs_are_skipped_and_listed(
         (place / name).chmod(0o755)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = cluster\n")
     (tmp_path / "test_it.py").write_text(STARTS.replace("PLACE", str(place)))
-    path, plugins = f"{place}:{MACHINE.path_with(())}", ("-p", "xdist", "-p", "tests.cases.programs")
+    path, plugins = f"{place}:{MACHINE.path_with(())}", ("-p", "tests.cases.forked", "-p", "tests.cases.programs")
     printed = suite(tmp_path, path, *plugins, "-rA", *workers, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     outcomes = {line.split("::")[1].split()[0]: line.split()[0] for line in printed.splitlines() if "::test_" in line}
     wrong = {f"test_undeclared_{name}" for name in FAILED} | {"test_another_is_declared"}

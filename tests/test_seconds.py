@@ -23,7 +23,7 @@ def test_works():
 """
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.long), ("-n", "1")])
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.long), ("--processes", "1")])
 def test_the_slowest_are_listed(tmp_path: Path, workers: tuple[str, ...]) -> None:
     for folder, text in (("a", WAITS), ("b", WORKS)):
         (tmp_path / folder).mkdir()
@@ -31,7 +31,7 @@ def test_the_slowest_are_listed(tmp_path: Path, workers: tuple[str, ...]) -> Non
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     surroundings = {name: text for name, text in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "tests.cases.seconds", *workers],
+        [sys.executable, "-m", "pytest", "-p", "tests.cases.forked", "-p", "tests.cases.seconds", *workers],
         cwd=tmp_path,
         env={**surroundings, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,

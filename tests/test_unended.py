@@ -16,17 +16,16 @@ pytestmark = pytest.mark.slow  # they wait, so they begin with the first
 
 CONFTEST = """
 import os, pathlib, pytest
-from tests.cases.unended import EndsOneProcess, Told
+from tests.cases.unended import Told
 ended = Told.ended
 def noted(self, *given):
     pathlib.Path("ended").touch()
     ended(self, *given)
 Told.ended = noted
-def pytest_xdist_make_scheduler(config, log):
-    return EndsOneProcess(config, log)
+MAIN = os.getpid()
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logstart(nodeid):
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if os.getpid() == MAIN:
         pathlib.Path(nodeid.partition("::")[2]).touch()
 """
 STUCK = """
@@ -48,14 +47,13 @@ def test_sleeps():
         if pathlib.Path("ended").exists():
             break
 """
-"""What an xdist worker is at is waited for, so this ends a little after the suite was told to."""
 ALONE = {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 WRONG = """
 def test_wrong(): assert "seen" == "at once"
 """
 
 
-def suite(folder: Path, workers: int, order: tuple[str, ...] = (), **files: str) -> subprocess.Popen[str]:
+def suite(folder: Path, processes: int, **files: str) -> subprocess.Popen[str]:
     """Start pytest in a folder with files of tests; a test has one second, and one of grace.
 
     The process that prints the summary makes a file of each test that it has heard of.
@@ -63,9 +61,9 @@ def suite(folder: Path, workers: int, order: tuple[str, ...] = (), **files: str)
     (folder / "conftest.py").write_text(CONFTEST)
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
-    plugins = ("-p", "xdist", "-p", "pytest_timeout", "-p", "tests.cases.unended")
+    plugins = ("-p", "tests.cases.forked", "-p", "pytest_timeout", "-p", "tests.cases.unended")
     words = (*plugins, "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
-    many = ("-n", str(workers), "--dist", "loadfile", *order) if workers else ()
+    many = ("--processes", str(processes)) if processes else ()
     (folder / "none.ini").write_text("[pytest]\n")
     surroundings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
     return subprocess.Popen(
@@ -78,24 +76,23 @@ def suite(folder: Path, workers: int, order: tuple[str, ...] = (), **files: str)
     )
 
 
-@pytest.mark.parametrize("order", [pytest.param((), marks=pytest.mark.long), ("--no-loadscope-reorder",)])
-def test_a_stuck_test_is_named_ends_one_worker_and_the_others_run(tmp_path: Path, order: tuple[str, ...]) -> None:
+def test_a_stuck_test_is_named_and_ends_one_process_alone(tmp_path: Path) -> None:
     passing = dict.fromkeys("abcd", "def test_it(): pass")
-    said, _ = suite(tmp_path, 1, order, **passing, stuck=STUCK).communicate(timeout=240)
-    assert said.count("node down") == 1, said
-    assert "worker 'gw0' crashed while running 'test_stuck.py::test_stuck'" in said
+    said, _ = suite(tmp_path, 1, **passing, stuck=STUCK).communicate(timeout=240)
+    assert "process 0 ended in this test: exit code 1" in said, said
+    assert "process 1" not in said
     assert '"test_stuck.py", line' in said.replace(f"{tmp_path}/", ""), said  # where it stands
     assert "1 failed, 6 passed" in said
 
 
-def test_files_may_be_fewer_than_workers(tmp_path: Path) -> None:
+def test_files_may_be_fewer_than_processes(tmp_path: Path) -> None:
     said, _ = suite(tmp_path, 3, a="def test_it(): pass", b="def test_it(): pass").communicate(timeout=240)
     assert "2 passed" in said
 
 
-@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.long), 1])
-def test_failures_are_shown_at_once_and_sigterm_names_what_runs(tmp_path: Path, workers: int) -> None:
-    process = suite(tmp_path, workers, a_wrong=WRONG, b_sleeps=SLEEPS)
+@pytest.mark.parametrize("processes", [pytest.param(0, marks=pytest.mark.long), 1])
+def test_failures_are_shown_at_once_and_sigterm_names_what_runs(tmp_path: Path, processes: int) -> None:
+    process = suite(tmp_path, processes, a_wrong=WRONG, b_sleeps=SLEEPS)
     assert process.stdout is not None
     shown = ""
     while "assert 'seen' == 'at once'" not in shown:

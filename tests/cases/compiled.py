@@ -1,7 +1,7 @@
-"""The compiled form of product and tests: kept, and where it is missing, made once by all processes together.
+"""The compiled form of product and tests: kept, and where it is missing, made by several processes together.
 
-Every process imports all test modules. On a fresh clone each would compile them and rewrite their asserts, which takes
-longer than all imports; so each process does a share of the files first, and finds the rest done by the others.
+One process imports all test modules. On a fresh clone it would compile them and rewrite their asserts, which takes
+longer than all imports.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import pytest
 from _pytest.assertion import rewrite
 
 from audits.own.sources import OURS
+from tests.cases.forked import shared
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile the share of this process, if it is one of several."""
-    worker = getattr(session.config, "workerinput", None)
-    if worker is not None and (count := worker["workercount"]) > 1:
-        number = int(worker["workerid"].removeprefix("gw")) % count
-        compile_all([file for top in (*OURS, "tests") for file in of_folder(ROOT / top)][number::count], session.config)
+    """Compile all, if the suite has several processes."""
+    if count := session.config.getoption("processes"):
+        files = [file for top in (*OURS, "tests") for file in of_folder(ROOT / top)]
+        shared(files, count, lambda share: compile_all(share, session.config))
 
 
 def of_folder(folder: Path) -> list[Path]:

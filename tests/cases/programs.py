@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Generator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,12 @@ class Machine:
         if self.folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="programs"))
         if not (folder := self.folder / name).exists():
-            folder.mkdir()
+            made = Path(tempfile.mkdtemp(dir=self.folder))
             for program in programs:
                 if found := self.find(program):
-                    (folder / program).symlink_to(found)
+                    (made / program).symlink_to(found)
+            with suppress(OSError):  # another process was first
+                made.rename(folder)
         return folder
 
     def remove_links(self) -> None:

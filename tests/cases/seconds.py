@@ -28,6 +28,7 @@ class Clock:
     def __init__(self) -> None:
         self.tests: dict[str, Seconds] = {}
         self.before = cpu_seconds()
+        self.process = os.getpid()
 
     def pytest_collection_finish(self) -> None:
         """Count from here: what is imported until all tests are collected is of none of them."""
@@ -37,8 +38,9 @@ class Clock:
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let a report carry the CPU seconds since the last one."""
         report = yield
-        now = cpu_seconds()
-        report.cpu, self.before = now - self.before, now  # type: ignore[attr-defined]
+        now, process = cpu_seconds(), os.getpid()
+        report.cpu = now - (self.before if process == self.process else 0.0)  # type: ignore[attr-defined]
+        self.before, self.process = now, process
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -2,8 +2,7 @@
 
 A summary comes only at the end; a suite that hangs is killed before it. So failures are shown when they happen,
 SIGTERM ends the suite by its summary and names what was running, and a test that not even its timeout can end (it
-waits in C code, or swallows what the timeout raises) shows where it stands and ends its process. Such a test is not
-given to the next process, which it would end too.
+waits in C code, or swallows what the timeout raises) shows where it stands and ends its process.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
-from xdist.workermanage import WorkerController
 
 GRACE_SECONDS = 60.0
 """How long after its timeout a test that has not ended ends its process."""
@@ -50,8 +47,8 @@ class Told:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Show a failure."""
-        if report.failed:
-            terminal: Any = self.config.pluginmanager.get_plugin("terminalreporter")
+        terminal: Any = self.config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:  # a fork has none
             terminal.ensure_newline()
             terminal.write_line(f"FAILED ({report.when}) {report.nodeid}")
             terminal.write_line(report.longreprtext)
@@ -86,36 +83,7 @@ class Bounded:
             faulthandler.cancel_dump_traceback_later()
 
 
-class EndsOneProcess(LoadFileScheduling):
-    """Gives a file to one worker; a test that ended its worker fails, and is not run once more."""
-
-    def schedule(self) -> None:
-        """Give work; a worker that takes another one's place starts only when it knows what comes next, or nothing."""
-        super().schedule()
-        if self.collection_is_completed:
-            for node in self.nodes:
-                self._reschedule(node)
-
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        """Give units until there are two tests to do: what a worker left behind may have none, or one.
-
-        A worker before may have taken the last ones.
-        """
-        while self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
-            super()._assign_work_unit(node)
-
-    def remove_node(self, node: WorkerController) -> str | None:
-        """Give the tests of a worker that is gone to others, but for the one that it was in; return that one."""
-        units = self.assigned_work[node].values()
-        unit, ran = next(((unit, test) for unit in units for test, done in unit.items() if not done), ({}, None))
-        if ran is not None:
-            unit[ran] = True
-        super().remove_node(node)
-        return ran
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    """Add both; the first where a summary is printed."""
+    """Add both."""
     config.pluginmanager.register(Bounded(config))
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Told(config))
+    config.pluginmanager.register(Told(config))
