@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import os
 import sqlite3
 import sys
@@ -42,6 +43,9 @@ PLUGINS = ("collected", "forked", "compiled", "kept", "programs", "seconds", "un
 pytest_plugins = [f"tests.cases.{name}" for name in PLUGINS]
 
 torch.set_num_threads(1)
+for logger in logging.root.manager.loggerDict.values():
+    if isinstance(logger, logging.Logger):
+        logger.propagate = True  # pytest attaches itself to every one that does not, several times a test
 hypothesis.settings.register_profile("orch", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("orch")
 
