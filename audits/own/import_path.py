@@ -50,7 +50,7 @@ def entries_of_environment() -> list[str]:
 
 def resolved(entry: str) -> str:
     """Return an entry of the path as an absolute path without links; "" is the working folder."""
-    return os.path.realpath(entry or os.curdir)
+    return os.path.realpath(entry)
 
 
 def path_of_workers() -> list[str]:

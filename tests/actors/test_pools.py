@@ -184,6 +184,7 @@ def test_workers_are_counted_machine_by_machine() -> None:
     assert cluster.room(1, 1) == 3
     assert cluster.room(1, 2) == 1
     assert cluster.room(1, 3) == 0
+    assert Cluster((Node("d", 8, 1.5),)).room(1, 0.5) == 2, "a worker has one GPU, or a part of one"
 
 
 def test_sizes_are_numbers_or_auto() -> None:

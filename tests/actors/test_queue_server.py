@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.lives import SILENT_SECONDS, Place
+from actors.lives import SILENT_SECONDS, Lives, Place
 from actors.queue_server import STOP, WAIT, WORK, QueueServer
 from actors.verdicts import SUSPECT_SECONDS
 from tests.actors.file_jobs import FileJob
@@ -275,3 +275,14 @@ def test_a_worker_that_helps_another_is_ready_and_parts_when_its_mates_have_ende
     assert queue.part("1", lives[1], ["0"])
     state = queue.state()
     assert (state.failure, state.leased, dict(state.workers)) == (b"broken", 0, {})
+
+
+def test_a_worker_that_has_never_been_ready_is_not_at_work_elsewhere() -> None:
+    lives = Lives(lambda: 0.0)
+    lives.begin("w0", Place("here", "10.0.0.1", 1))
+    lives.begin("w1", Place("there", "10.0.0.2", 1))
+    assert not lives.others_at_work("here")
+    found = lives.get("w1")
+    assert found is not None
+    found.took = True
+    assert lives.others_at_work("here") and not lives.others_at_work("there")

@@ -19,6 +19,7 @@ def test_a_pool_is_cut_from_members_and_known_non_members() -> None:
     found = draw_given_pool(members, others, 12, 40, seed=1)
     assert len(found.pool) == 24 and found.member.sum() == 12 and len(found.test) == 40
     assert sorted([*found.pool[found.member], *found.filler]) == members.tolist()
+    assert found.members == len(members)
     assert not set(found.pool[~found.member]) & set(found.test) and set(found.test) < set(others)
     for part in (found.pool, found.filler, found.test):
         assert (np.diff(part) > 0).all()

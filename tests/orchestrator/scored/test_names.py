@@ -98,6 +98,13 @@ def test_whole_numbers_are_their_digits(said: list[int]) -> None:
     assert read(pa.table({"name": pa.array(said, pa.uint64())})) == [str(each) for each in said]
 
 
+@given(st.lists(st.integers(-(10**30), 10**30), min_size=2, max_size=8, unique=True))
+@example([-(10**20) - 1, -(10**20), -5, 3, 10**20, 10**20 + 1])
+def test_whole_numbers_stand_in_their_order(said: list[int]) -> None:
+    found = encoded(pa.array([str(each) for each in said])).words.to_pylist()
+    assert found == [str(each) for each in sorted(said)]
+
+
 @given(st.lists(NAMES, min_size=1, max_size=12, unique=True), st.randoms())
 def test_order_of_rows_does_not_matter(said: list[str], random: Any) -> None:
     other = random.sample(said, len(said))

@@ -140,6 +140,7 @@ def test_a_digest_depends_on_values_shape_and_dtype_only() -> None:
     assert len({digest(array) for array in [rows, *others]}) == 7
     assert digest(np.asfortranarray(rows)) == digest(rows) == digest(rows.astype(">i4"))
     assert digest(np.repeat(rows, 2, axis=0)[::2]) == digest(rows)
+    assert digest(b"one") == digest(memoryview(b"one")) != digest(b"two")
     with pytest.raises(TypeError, match="objects"):
         digest(np.array([object()]))
 
