@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def planting(cluster: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     planted: list[Path] = []
     end: Callable[[Any], None] = TuneController.cleanup
     pickled = pickle.dumps(Planted(tmp_path / "unpickled"))
-    state = '{"trial_data": {"_type": "CLOUDPICKLE_FALLBACK", "value": "%s"}}' % pickled.hex()
+    state = json.dumps({"trial_data": {"_type": "CLOUDPICKLE_FALLBACK", "value": pickled.hex()}})
 
     def cleanup(self: Any) -> None:
         (run,) = (path for path in Path(cluster.storage).iterdir() if (path / "tuner.pkl").exists())

@@ -81,7 +81,7 @@ def concerns(path: str, other: str) -> bool:
 
 
 def addresses_of(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield the dotted path of each field of a plan's class that is an address, and of those that say how it is used."""
+    """Yield the dotted path of each field of a plan's class that is an address, or names its token or certificates."""
     for name, info in kind.model_fields.items():
         path = f"{prefix}{info.alias or name}"
         marks = [mark for mark in info.metadata if isinstance(mark, Address)]
