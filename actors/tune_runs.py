@@ -29,7 +29,7 @@ LAST_BYTES = 2**16
 
 
 class Outcome(NamedTuple):
-    """What became of one trial: its configuration, its last report ({}: none) and why Tune gave it up ("": it ended)."""
+    """What became of one trial: its configuration, its last report ({}: none), why Tune gave it up ("": it did not)."""
 
     config: dict[str, Any]
     metrics: dict[str, Any]

@@ -107,8 +107,8 @@ def require_own(folder: int) -> None:
     place = str(FOLDER.absolute())
     if is_others(os.fstat(folder)) and not Trust.of(with_key=False).allows(place):
         raise BadInput(
-            f"{place} belongs to another user, or others can write into it, who could exchange what is given; remove it, "
-            f"run chmod go-rwx {place}, or, if you trust them, set {ALLOW}={place}"
+            f"{place} belongs to another user, or others can write into it, who could exchange what is given; remove "
+            f"it, run chmod go-rwx {place}, or, if you trust them, set {ALLOW}={place}"
         )
 
 
