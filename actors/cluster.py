@@ -29,7 +29,7 @@ from audits.own.import_path import SAFE, path_of_workers
 from audits.own.sources import travelling
 from audits.owners import others_can_exchange
 from audits.processors import usable_cpus
-from audits.writing import make_folder
+from audits.writing import make_folder, require_no_link
 
 if TYPE_CHECKING:
     from ray.job_config import JobConfig
@@ -229,9 +229,11 @@ def _ray_folder(storage: str) -> Iterator[str]:
 def _own_place(storage: str) -> Iterator[Path]:
     """Yield the folder ``storage``; where others could exchange what lies in it, a new one elsewhere, which is removed.
 
-    The processes of a cluster meet by sockets in their folder, and unpickle what they hear there.
+    The processes of a cluster meet by sockets in their folder, and unpickle what they hear there. It is no link: orch
+    has chosen the name, and whoever made the folder in which it lies may have put one there.
     """
     try:
+        require_no_link(Path(storage))
         make_folder(Path(storage), private=True)
         place = Path(storage).resolve()
         exposed = others_can_exchange(place)
@@ -244,19 +246,31 @@ def _own_place(storage: str) -> Iterator[Path]:
         yield Path(other).resolve()
 
 
+def _shared_place(storage: str) -> Path:
+    """Return the folder ``storage``, which the nodes of a cluster share; who may change it is the caller's matter."""
+    try:
+        require_no_link(Path(storage))
+    except OSError as error:
+        raise _unusable(storage, error) from error
+    return Path(storage).resolve()
+
+
 def _unusable(storage: str, error: OSError) -> BadInput:
     return BadInput(f"storage {storage!r} cannot be used for Ray's files: {error}")
 
 
 @contextmanager
 def run_folder(workers: Workers, kind: str) -> Iterator[tuple[str, str]]:
-    """Yield (storage path, new run name) for one Train or Tune run; a local folder is removed afterwards."""
+    """Yield (storage path, new run name) for one Train or Tune run; a local folder is removed afterwards.
+
+    Raises BadInput where the storage folder cannot be used.
+    """
     name = f"{re.sub('[^a-z0-9]+', '-', kind.lower()).strip('-')}-{uuid4().hex[:12]}"
     if "://" in workers.storage:
         yield workers.storage, name
         return
     shared = workers.address is not None  # by the nodes of a cluster
-    with nullcontext(Path(workers.storage).resolve()) if shared else _own_place(workers.storage) as storage:
+    with nullcontext(_shared_place(workers.storage)) if shared else _own_place(workers.storage) as storage:
         try:
             yield str(storage), name
         finally:

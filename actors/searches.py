@@ -17,7 +17,7 @@ from actors.cluster import connect
 from actors.environment import limit_threads
 from actors.failures import pack_failure, unpack_failure
 from actors.jobs import Workers, WorkersLost
-from actors.tune_runs import fit, reason_of, tune_run
+from actors.tune_runs import fit, tune_run
 
 Report = Mapping[str, Any]
 """What a trial says of itself, as JSON values."""
@@ -123,9 +123,9 @@ def _tune(steering: Steering, trial: SearchTrial, workers: Workers, at_a_time: i
         if listener.interrupted.is_set():
             raise KeyboardInterrupt
         for result in results:
-            if result.error:
+            if result.given_up:
                 number = int(result.config[NUMBER])
-                steering.failed(number, WorkersLost(f"trial {number} of {name} is given up: {reason_of(result)}"))
+                steering.failed(number, WorkersLost(f"trial {number} of {name} is given up: {result.given_up}"))
 
 
 def _folder_name(trial: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from actors.cluster import connect
 from actors.environment import limit_threads
 from actors.failures import pack_failure, unpack_failure
 from actors.jobs import Progress, Workers, WorkersLost
-from actors.tune_runs import fit, reason_of, tune_run
+from actors.tune_runs import Outcome, fit, tune_run
 from audits.errors import BadInput
 
 Trial = Callable[[dict[str, Any]], dict[str, float]]
@@ -91,12 +91,11 @@ def _tune(space: Mapping[str, Any], trial: Trial, workers: Workers, name: str, o
         tuner = make(_progress_callback(workers, run_name), space, max_concurrent_trials=workers.count)
         results, total = _fit(tuner, run_name, on_progress)
         for result in results:
-            metrics = result.metrics or {}
-            if packed := metrics.get(FAILURE):
+            if packed := result.metrics.get(FAILURE):
                 raise unpack_failure(bytes.fromhex(packed))
-            if result.error:
-                raise WorkersLost(f"trial {result.config} of {name} is given up: {reason_of(result)}")
-        ended = [result for result in results if RETURNED in (result.metrics or {})]
+            if result.given_up:
+                raise WorkersLost(f"trial {result.config} of {name} is given up: {result.given_up}")
+        ended = [result for result in results if RETURNED in result.metrics]
         if len(ended) < total:
             stopped = next(
                 (f"trial {one.config}" for one in results if one not in ended), f"{total - len(ended)} trials"
@@ -115,7 +114,7 @@ def _run_trial(config: dict[str, Any], trial: Trial, threads: int) -> None:
     tune.report(metrics)
 
 
-def _fit(tuner: Any, run_name: str, on_progress: Progress) -> tuple[Any, int]:
+def _fit(tuner: Any, run_name: str, on_progress: Progress) -> tuple[Sequence[Outcome], int]:
     """Run the trials; return their results and how many there should be. Ctrl-C is KeyboardInterrupt, as elsewhere."""
     listener = _LISTENING[run_name] = _Listener(on_progress)
     try:

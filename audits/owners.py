@@ -15,18 +15,27 @@ def others_bits(found: os.stat_result, of_group: int, of_all: int) -> int:
     return of_all if found.st_gid == own_group() else of_group | of_all
 
 
+def is_others(found: os.stat_result) -> bool:
+    """Say whether another user than this one and root owns what was ``found``, or can write into it."""
+    return found.st_uid not in (os.geteuid(), 0) or bool(found.st_mode & others_bits(found, stat.S_IWGRP, stat.S_IWOTH))
+
+
 def others_can_exchange(folder: Path) -> bool:
     """Say whether another user than this one and root can put something else in the place of what lies in ``folder``.
 
     ``folder``: absolute and without links. Whoever can write into it, or into a folder above it, can, but for folders
     such as /tmp, in which only owners rename (the sticky bit).
     """
-    for found in map(os.stat, (folder, *folder.parents)):
-        if found.st_uid not in (os.geteuid(), 0):
-            return True
-        if found.st_mode & others_bits(found, stat.S_IWGRP, stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
-            return True
-    return False
+    return exposed_at(folder) is not None
+
+
+def exposed_at(folder: Path) -> Path | None:
+    """Return the folder by which ``others_can_exchange`` what lies in ``folder``, None for none."""
+    for place in (folder, *folder.parents):
+        found = place.stat()
+        if is_others(found) and not (found.st_uid in (os.geteuid(), 0) and found.st_mode & stat.S_ISVTX):
+            return place
+    return None
 
 
 @cache

@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=20_000, metavar="N", help="memory is measured at N/10 too")
     parser.add_argument("--repeats", type=int, default=4, metavar="N", help="turns of each form")
     parser.add_argument("--steps", type=int, default=12, metavar="N", help="training steps in which waiting is timed")
-    parser.add_argument("--cache", type=Path, default=Path("/tmp/orch-loading"), metavar="DIR")
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "orch-loading", metavar="DIR")
     parser.add_argument("--quick", action="store_true", help="40 images, brought to 32×32: to see that it works")
     parser.add_argument("--peak", type=Path, help=argparse.SUPPRESS)
     add_output_options(parser)

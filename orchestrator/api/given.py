@@ -5,20 +5,26 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.points import arrays_of
 from audits.errors import BadInput
-from audits.writing import make_folder, write_whole
+from audits.owners import is_others
+from audits.writing import CannotWrite, make_folder, opened_folder, write_whole
 from orchestrator.engine.store.payloads import pack_weights
+from orchestrator.engine.store.trust import ALLOW, Trust
 
 if TYPE_CHECKING:
     from torch import nn
 
 FOLDER = Path(".orch", "given")
 """Where the files are kept: a run is repeated from its plan.yaml as long as they are there."""
+HERE = Path()
+"""The working folder, which somebody else may have made: no link in it is followed."""
+FOUND = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def data_name(data: Any) -> str:
@@ -75,12 +81,44 @@ def weights_file(module: nn.Module) -> str:
 
 
 def kept(word: str, suffix: str, write: Callable[[io.BytesIO], Any]) -> Path:
-    """Return the file that holds what ``write`` writes; equal contents are written once."""
+    """Return the file, for its owner alone, that holds what ``write`` writes; equal contents are written once.
+
+    Raises BadInput where a link or anything else is in the way, and for a folder that others can change.
+    """
     sink = io.BytesIO()
     write(sink)
     content = sink.getvalue()
     file = FOLDER / f"{word}-{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
-    if not file.is_file() or file.stat().st_size != len(content):
-        make_folder(FOLDER)
-        write_whole(file, content)
+    try:
+        make_folder(FOLDER.parent, below=HERE)
+        make_folder(FOLDER, below=HERE, private=True)
+        with opened_folder(FOLDER, HERE) as folder:
+            require_own(folder)
+            is_there = holds(folder, file.name, content)
+        if not is_there:
+            write_whole(file, content, below=HERE, private=True)
+    except CannotWrite as error:
+        raise BadInput(str(error)) from None
     return file.absolute()
+
+
+def require_own(folder: int) -> None:
+    """Raise BadInput where others can change what lies in ``FOLDER``, unless the user allows that, as for a store."""
+    place = str(FOLDER.absolute())
+    if is_others(os.fstat(folder)) and not Trust.of(with_key=False).allows(place):
+        raise BadInput(
+            f"{place} belongs to another user, or others can write into it, who could exchange what is given; remove "
+            f"it, run chmod go-rwx {place}, or, if you trust them, set {ALLOW}={place}"
+        )
+
+
+def holds(folder: int, name: str, content: bytes) -> bool:
+    """Say whether the file ``name`` is one of this user's alone with just this ``content``."""
+    try:
+        handle = os.open(name, FOUND, dir_fd=folder)
+    except OSError:  # none, or a link
+        return False
+    with open(handle, "rb") as file:
+        found = os.fstat(handle)
+        own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
+        return own and not found.st_mode & 0o077 and found.st_size == len(content) and file.read() == content

@@ -14,7 +14,7 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.overrides import apply_overrides
 from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import LOG_FILE
+from orchestrator.engine.run.output_folder import LOG_FILE, usual_folder
 from orchestrator.engine.run.run import run_audit, run_sweep
 from orchestrator.engine.run.taking import taken, tell_notes
 from orchestrator.kinds import KINDS, OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, plan_from
@@ -153,8 +153,8 @@ def given_values(target: Any, members: Any, data: Any) -> dict[str, Any]:
 
 
 def default_folder(plan: BasePlan, name: str) -> Path:
-    """Return the folder of a run that was told none: it belongs to the plan alone."""
-    return Path("runs", f"{name}-{plan.plan_hash[:8]}")
+    """Return the folder of a run that was told none: it belongs to the plan alone; raises as ``usual_folder``."""
+    return usual_folder(f"{name}-{plan.plan_hash[:8]}", "out='{}'")
 
 
 def terminal_of(plan: BasePlan, folder: Path, quiet: bool) -> Terminal:

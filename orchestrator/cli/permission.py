@@ -105,9 +105,11 @@ class Permission:
         return self.places | {read_allowance(word) for word in os.environ.get(VARIABLE, "").split()}
 
     def is_own_word(self, reach: Reach) -> bool:
-        """Return whether the address stands on the command line, and what names the credential as well."""
-        token = (reach.token_field, reach.credential)
-        return (reach.field, reach.text) in self.fields and (not reach.token_field or token in self.fields)
+        """Return whether the address stands on the command line, and with it what names credential and certificates."""
+        said = [(reach.field, reach.text)]
+        said += [(reach.token_field, reach.credential)] if reach.token_field else []
+        said += [reach.trusts] if reach.trusts else []
+        return self.fields.issuperset(said)
 
 
 def somebody_is_there() -> bool:

@@ -66,7 +66,8 @@ DRAWN = frozenset(
     ]
 )
 """Elements of our figures. Text is drawn as paths."""
-STYLE = re.compile(r"\*\{[a-z: ;-]*\}")
+STYLE = re.compile(r"\*\{(?:stroke-line(?:join|cap): [a-z]+[; ]*)*\}")
+"""The looks that Matplotlib gives to all elements; those of a ``<style>`` hold for the whole page."""
 LOCAL = re.compile(r"#[\w.-]+|data:image/png;base64,[A-Za-z0-9+/=\s]*")
 REMOTE = re.compile(
     r"url\((?!#[\w.-]+\))|[\\@]|expression|javascript|position|image-set|image\(|src\(|//", re.IGNORECASE
@@ -204,16 +205,28 @@ def svg(text: str) -> str:
 
 
 def _strip(element: ET.Element) -> None:
-    """Take away what no figure of ours has, from an element and from all in it."""
+    """Take away what no figure of ours has, from an element and from all in it: text, but for plain looks."""
     for name, value in list(element.attrib.items()):
         if not _is_harmless(name, value):
             del element.attrib[name]
+    if _kind(element) != "style":
+        element.text = None
     for child in list(element):
-        kind = str(child.tag).removeprefix(f"{{{SVG}}}")
-        if kind not in DRAWN or (kind == "style" and not STYLE.fullmatch(child.text or "")):
-            element.remove(child)
-        else:
+        child.tail = None
+        if _is_drawn(child):
             _strip(child)
+        else:
+            element.remove(child)
+
+
+def _is_drawn(element: ET.Element) -> bool:
+    if _kind(element) == "style":
+        return not len(element) and STYLE.fullmatch(element.text or "") is not None
+    return _kind(element) in DRAWN
+
+
+def _kind(element: ET.Element) -> str:
+    return str(element.tag).removeprefix(f"{{{SVG}}}")
 
 
 def _is_harmless(name: str, value: str) -> bool:

@@ -254,6 +254,20 @@ def test_rays_files_lie_where_nobody_else_can_exchange_them(whose: str, tmp_path
     assert not os.path.lexists(folder) and not (Path(place) / name).exists() and not list(storage.iterdir())
 
 
+@pytest.mark.parametrize("address", [None, "10.0.0.1:6379"])
+@pytest.mark.parametrize("led", ["elsewhere", "nowhere"])
+def test_a_link_is_no_folder_of_rays_files(address: str | None, led: str, tmp_path: Path) -> None:
+    """Its name is orch's own, so the link is not the user's word."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "store.ray").symlink_to(tmp_path / led)
+    workers = Workers(1, storage=str(tmp_path / "store.ray"), address=address)
+    with pytest.raises(BadInput, match="it is a link"), actors.cluster.run_folder(workers, "run"):
+        pass
+    with pytest.raises(BadInput, match="it is a link"), actors.cluster._ray_folder(workers.storage):
+        pass
+    assert not list((tmp_path / "elsewhere").iterdir()) and not (tmp_path / "nowhere").exists()
+
+
 def test_environment_is_restored() -> None:
     os.environ["ORCH_TEST_A"] = "old"
     with environment({"ORCH_TEST_A": None, "ORCH_TEST_B": "new"}):

@@ -154,6 +154,8 @@ def live_svg(root: ET.Element) -> list[str]:
         odd += [name for name in element.attrib if name.lower().startswith("on")]
         odd += [value[:80] for name, value in element.attrib.items() if name in LINKS and leads_away(value)]
         odd += [value for value in element.attrib.values() if "url(" in value and "url(#" not in value]
+        if kind == "style":  # a browser reads the text before, between and behind what stands in it
+            odd += [text for text in element.itertext() if re.search(r"[@\\]|url|position|display|//", text)]
     return odd
 
 

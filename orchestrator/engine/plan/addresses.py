@@ -31,12 +31,14 @@ class Address:
     """Annotates a field of a plan whose text may be opened as an address, of one of ``schemes`` if there are any.
 
     ``sent``: from an address to the credentials of the environment that go there by themselves; ``token``: the path,
-    from the field's section, of the field that names the variable of a token. ``bare``: HOST:PORT without a scheme.
+    from the field's section, of the field that names the variable of a token; ``trusts``: of the one that names a file
+    of certificates by which a server is known. ``bare``: HOST:PORT without a scheme.
     ``writes``: from a text that is no address to the file or folder of this machine that is written by it.
     """
 
     sent: Callable[[str], str] = sent_to
     token: str = ""
+    trusts: str = ""
     schemes: tuple[str, ...] = ()
     bare: bool = False
     writes: Callable[[str], Path | None] = no_file
@@ -49,9 +51,11 @@ class Address:
         if not address or (self.schemes and kind_of(address) not in self.schemes):
             return None
         place = address.lower() if self.bare else place_of(address)
+        above = field.rpartition(".")[0]
+        by = (f"{above}.{self.trusts}", trusted) if (trusted := self.trusts and text_at(section, self.trusts)) else None
         if named := self.token and text_at(section, self.token):
-            return Reach(field, text, place, named, f"{field.rpartition('.')[0]}.{self.token}")
-        return Reach(field, text, place, self.sent(address))
+            return Reach(field, text, place, named, f"{above}.{self.token}", trusts=by)
+        return Reach(field, text, place, self.sent(address), trusts=by)
 
 
 def tracking_login(address: str) -> str:
@@ -77,12 +81,12 @@ def concerns(path: str, other: str) -> bool:
 
 
 def addresses_of(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield the dotted path of each field of a plan's class that is an address, and of those that name its token."""
+    """Yield the dotted path of each field of a plan's class that is an address, or names its token or certificates."""
     for name, info in kind.model_fields.items():
         path = f"{prefix}{info.alias or name}"
         marks = [mark for mark in info.metadata if isinstance(mark, Address)]
         yield from (path for _ in marks)
-        yield from (f"{prefix}{mark.token}" for mark in marks if mark.token)
+        yield from (f"{prefix}{each}" for mark in marks for each in (mark.token, mark.trusts) if each)
         for section in sections_in(info.annotation):
             yield from addresses_of(section, f"{path}.")
 

@@ -31,6 +31,8 @@ class Reach:
 
     ``credential``: the name of an environment variable, which ``token_field`` of the plan gives, or one of ``LOGINS``.
     ``told``: what leads there, in words, if it is not the field itself. ``file``: what it writes on this machine.
+    ``trusts``: a field and its text, the file of certificates by which the server is known: who has their key passes
+    for it.
     """
 
     field: str
@@ -40,6 +42,7 @@ class Reach:
     token_field: str = ""
     told: str = ""
     file: Path | None = None
+    trusts: tuple[str, str] | None = None
 
     @property
     def permission(self) -> str:
@@ -50,6 +53,7 @@ class Reach:
         sent = f"what {self.credential} holds" if self.token_field else LOGINS.get(self.credential, self.credential)
         does = "writes" if self.file else "reaches"
         text = f"{self.told or self.field} {does} {self.place}{f' and sends it {sent}' if sent else ''}"
+        text += f", trusting the certificates in {self.trusts[1]} ({self.trusts[0]})" if self.trusts else ""
         return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 

@@ -92,7 +92,9 @@ class Target(Section):
     MODELS: ClassVar[tuple[str, ...]] = ("weights",)
     """The fields that name a model."""
 
-    weights: Annotated[str, Field(min_length=1), Address(token="served.token_env", schemes=WEB)]
+    weights: Annotated[
+        str, Field(min_length=1), Address(token="served.token_env", trusts="served.ca_file", schemes=WEB)
+    ]
     members: Annotated[str, Field(min_length=1)]
     non_members: Annotated[str, Field(min_length=1)] | None = None
     served: Served | None = None

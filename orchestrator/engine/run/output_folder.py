@@ -50,16 +50,17 @@ Claim = Callable[[], None]
 """Makes a folder that of a run; called before the first work, when the run cannot be refused any more without any."""
 
 
-def usual_folder(name: str) -> Path:
+def usual_folder(name: str, say: str = "--out {}") -> Path:
     """Return the folder of a run called ``name`` for which the user has named none.
 
-    Raises BadInput where a link leads elsewhere: whoever made the working folder may have made it.
+    Raises BadInput where a link leads elsewhere: whoever made the working folder may have made it. ``say``: how the
+    user names a folder.
     """
     folder = Path("runs", name)
     if link := next((place for place in (folder.parent, folder) if place.is_symlink()), None):
         raise BadInput(
             f"{link} is a link to {os.readlink(link)}, and results would go there; if that is meant, say so: "
-            f"--out {folder}"
+            f"{say.format(folder)}"
         )
     return folder
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actors.cluster import size_workers
 from actors.first_worker import first_worker
 from actors.jobs import Engine, Workers
 from audits.errors import BadInput
+from audits.owners import exposed_at
+from audits.writing import make_folder, require_no_link
 from orchestrator.engine.data import gpus_here, on_gpu, on_this_machine
+from orchestrator.engine.store.trust import ALLOW
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -31,11 +35,11 @@ def hire(
     """Return the plan (which names the GPU's model, if there is one), the device and the workers that it asks for.
 
     On a joined cluster the device is that of a first worker, which is asked for here, unless all is ``done`` on a CPU
-    or on the GPU of the last run (``last_gpu``): no node is brought to say what is known.
+    or on the GPU of the last run (``last_gpu``): no node is brought to say what is known. Raises BadInput for what is
+    not there or does not fit, and for a folder of Ray's files that others could change on a cluster.
     """
     compute = plan.compute
     team = compute.workers_per_model
-    local = store.uri.removeprefix("file://")
     workers = Workers(
         count=team,
         cpus=compute.cpus_per_worker,
@@ -43,10 +47,11 @@ def hire(
         address=compute.address,
         engine=engine_of(plan),
         head=compute.head,
-        storage=local + ".ray" if "://" not in local else os.path.abspath(".orch/ray"),
+        storage=ray_folder(store),
         per_model=team,
     )
     if compute.address is not None and compute.workers != 0:
+        workers = replace(workers, storage=shared_by_nodes(workers.storage, store))
         for known, device in without_asking(plan, last_gpu):
             if done(known, device):
                 return known, device, workers
@@ -67,6 +72,49 @@ def hire(
             f"this machine; ask for fewer or smaller ones, or give compute.workers: {team}, which then share its CPUs"
         )
     return plan, device, replace(workers, count=count, gpus=gpus, address=None)
+
+
+def ray_folder(store: Store) -> str:
+    """Return the folder of Ray's own files: beside a store on this machine, else in the folder ``.orch``.
+
+    Raises BadInput where the latter is a link: whoever made the working folder may have made it.
+    """
+    local = store.uri.removeprefix("file://")
+    if "://" not in local:
+        return f"{local}.ray"
+    try:
+        require_no_link(Path(".orch"))
+    except OSError as error:
+        raise BadInput(f"Ray's own files lie in .orch/ray: {error}") from None
+    return os.path.abspath(".orch/ray")
+
+
+def shared_by_nodes(storage: str, store: Store) -> str:
+    """Make the folder of Ray's own files for a run on a joined cluster, and return it.
+
+    Beside a local store all nodes write and read it. With a bucket it is ``storage`` in the working folder, or, where
+    others could change that (Ray makes /tmp/ray writable for all, where jobs work), one of the user's home. Raises
+    BadInput where others could change it, unless the store beside it is one that the user shares with them.
+    """
+    root = storage.removesuffix(".ray")
+    allowed = store.trust.allows(root) or store.trust.allows(storage)
+    bucket = root == storage
+    places = [storage, os.path.expanduser("~/.orch/ray")] if bucket and not allowed else [storage]
+    exposed = None
+    for place in map(Path, places):
+        try:
+            require_no_link(place)
+            make_folder(place, private=not allowed)
+            exposed = None if allowed else exposed_at(place.resolve())
+        except OSError as error:
+            raise BadInput(f"{place} cannot be the folder of Ray's files: {error}") from None
+        if exposed is None:
+            return str(place)
+    way = "work in a folder of your own" if bucket else "use a store in a folder of your own (--store)"
+    raise BadInput(
+        f"{storage}: other users can change what Ray keeps there, because {exposed} belongs to one of them or can be "
+        f"written by them; {way}, or, if you trust them, set {ALLOW}={root}"
+    )
 
 
 def without_asking(plan: BasePlan, last_gpu: str) -> list[tuple[BasePlan, str]]:

@@ -21,10 +21,11 @@ from orchestrator.cli.main import main
 from orchestrator.cli.permission import Permission, read_allowance
 from orchestrator.cli.session import Session
 from orchestrator.cli.submitted_work import read_command
-from orchestrator.engine.plan.addresses import reached
+from orchestrator.engine.plan.addresses import addresses_of, reached
 from orchestrator.engine.plan.reach import Reach, quoted
 from orchestrator.engine.plan.sections import Tracking
 from orchestrator.engine.plan.served import Served
+from orchestrator.kinds import load_plan
 from tests.cases.families import family
 
 TARGET = "audit: {kind: mia, attacks: [loss], judge: loss, fpr: [0.1]}\ndata: {name: digits}\nsplit: {test: 200}\n"
@@ -174,6 +175,27 @@ def test_the_command_line_is_the_users_own_word(capsys: pytest.CaptureFixture[st
     token = ["--set", "target.served.token_env=TOKEN"]
     assert "TOKEN@theirs.example" in refused(["validate", "plan.yaml", *token], capsys), "the plan chose the host"
     assert main(["validate", "plan.yaml", *mine, *token]) == 0
+
+
+def test_a_file_of_certificates_that_the_plan_chose_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who trusts it takes whoever has its key for the server: the token, and the inputs, go to him."""
+    served = SERVED.replace("record: r", "record: r, ca_file: theirs.pem")
+    write(served.format(url="https://mine.example/x", token="TOKEN"))
+    words = ["validate", "plan.yaml"]
+    mine = ["--set", "target.weights=https://mine.example/x", "--set", "target.served.token_env=TOKEN"]
+    told = "trusting the certificates in theirs.pem"
+    assert told in refused(words, capsys) and told in refused([*words, *mine], capsys)
+    asked = []
+    for stream in ("stdin", "stderr"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    monkeypatch.setattr(click, "confirm", lambda text, **_: asked.append(text) or False)
+    assert main([*words, *mine]) == 2 and told in asked[0]
+    assert main([*words, *mine, "--set", "target.served.ca_file=theirs.pem"]) == 0 and len(asked) == 1
+    write(served.format(url="https://mine.example/x", token="''"))
+    assert main(words) == 2 and told in asked[1], "without a token, too"
+    assert {"target.weights", "target.served.ca_file"} <= {*addresses_of(type(load_plan("mia-smoke")))}, "in settings"
 
 
 def test_an_address_said_of_another_field_is_not_said_of_this_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
 from audits.errors import BadInput
 from orchestrator.engine import media
@@ -135,6 +136,38 @@ SCRIPTS = """<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:
 </foreignObject><image href="http://evil.example/x.png"/><use xlink:href="http://evil.example/x.svg#y"/>
 <g style="fill: url(http://evil.example/x); fill: red"><rect id="kept" style="fill: url(#a)" ONCLICK="alert(1)"/></g>
 <set attributeName="href" to="javascript:alert(1)"/><image xlink:href="data:image/png;base64,AAAA"/></svg>"""
+
+
+LOOKS = ("", "*{stroke-linejoin: round}", "*{position: fixed; display: block}", "@import url(//evil.example/x.css)")
+
+
+def trees(inside: st.SearchStrategy[list[ET.Element]]) -> st.SearchStrategy[ET.Element]:
+    """Return elements that hold those of ``inside``, with texts in, between and behind them."""
+
+    def tree(kind: str, text: str, tail: str, inner: list[ET.Element]) -> ET.Element:
+        found = ET.Element(f"{{{media.SVG}}}{kind}")
+        found.text, found.tail = text, tail
+        found.extend(inner)
+        return found
+
+    looks = st.sampled_from(LOOKS)
+    return st.builds(tree, st.sampled_from(("style", "g", "path", "script", "text")), looks, looks, inside)
+
+
+TREES = st.recursive(trees(st.just([])), lambda each: trees(st.lists(each, max_size=3)), max_leaves=8)
+
+
+@given(st.lists(TREES, max_size=3))
+def test_no_look_of_others_reaches_a_page_by_an_svg(elements: list[ET.Element]) -> None:
+    """Wherever in a ``<style>`` it stands: before, in, between or behind elements."""
+    root = ET.Element(f"{{{media.SVG}}}svg")
+    root.extend(elements)
+    kept = ET.fromstring(media.svg(ET.tostring(root, encoding="unicode")))
+    assert live_svg(kept) == []
+    plain = {f"{{{media.SVG}}}{kind}" for kind in ("g", "path")}
+    assert len([each for each in kept if each.tag in plain]) == len([each for each in elements if each.tag in plain])
+    said = [text for text in kept.itertext() if text.strip()]
+    assert set(said) <= {LOOKS[1]}
 
 
 def test_an_svg_of_others_keeps_shapes_alone() -> None:

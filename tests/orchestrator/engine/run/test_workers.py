@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,79 @@ def test_a_gpu_that_is_not_there_is_refused_here_and_left_to_a_cluster(tmp_path:
     with pytest.raises(BadInput, match="torch finds no GPU on this machine; give cpu or auto"):
         hired(tmp_path, plan_of(device="cuda", address=None))
     assert open_design(plan_of(device="cuda")).device == "cuda"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder of the user's own, in a folder of its own; nobody is trusted."""
+    folder = tmp_path / "team" / "project"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ORCH_ALLOW_STORES", raising=False)
+    return folder
+
+
+def exposed(place: Path, whose: str) -> None:
+    """Let others change what lies in ``place``."""
+    if whose == "another's" and os.geteuid() == 0:
+        os.chown(place, 54321, -1)
+    else:
+        place.chmod(0o777)
+
+
+@pytest.mark.parametrize("where", ["team/project", "team", "team/project/store.ray"])
+@pytest.mark.parametrize("whose", ["all's", "another's"])
+def test_what_others_can_change_is_no_folder_for_the_nodes_of_a_cluster(
+    project: Path, monkeypatch: pytest.MonkeyPatch, where: str, whose: str
+) -> None:
+    """Ray would read and write there. Who shares a store on purpose has said so."""
+    place, plan, store = project.parent.parent / where, plan_of(device="cpu"), project / "store"
+    (project / "store.ray").mkdir()
+    assert hired(store, plan)[2].storage == f"{store}.ray"
+    exposed(place, whose)
+    with pytest.raises(BadInput, match=rf"{place} belongs .*--store.*ORCH_ALLOW_STORES={store}$"):
+        hired(store, plan)
+    here = plan_of(device="cpu", address=None, workers=1)
+    assert hired(store, here)[2].storage == f"{store}.ray"  # a private cluster takes another place by itself
+    monkeypatch.setenv("ORCH_ALLOW_STORES", str(store))
+    assert hired(store, plan)[2].storage == f"{store}.ray"
+
+
+def test_the_folder_that_nodes_share_is_for_its_owner_alone(project: Path) -> None:
+    before = os.umask(0)
+    try:
+        hired(project / "store", plan_of(device="cpu"))
+    finally:
+        os.umask(before)
+    assert (project / "store.ray").stat().st_mode & 0o777 == 0o700
+
+
+def test_with_a_bucket_rays_files_lie_where_nobody_else_can_change_them(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def storage() -> str:
+        return str(hire(plan_of(device="cpu"), Store("s3://bucket/store"), Terminal(), lambda *_: False)[2].storage)
+
+    assert storage() == str(project / ".orch" / "ray")
+    project.chmod(0o777)
+    assert storage() == str(tmp_path / "home" / ".orch" / "ray")
+    (tmp_path / "home").chmod(0o777)
+    with pytest.raises(BadInput, match=rf"{project / '.orch' / 'ray'}: other users .*ORCH_ALLOW_STORES="):
+        storage()
+    monkeypatch.setenv("ORCH_ALLOW_STORES", "*")
+    assert storage() == str(project / ".orch" / "ray")
+
+
+@pytest.mark.parametrize("place", ["store.ray", ".orch", ".orch/ray"])
+@pytest.mark.parametrize("led", ["elsewhere", "nowhere"])
+def test_a_link_is_no_folder_for_the_nodes_of_a_cluster(project: Path, tmp_path: Path, place: str, led: str) -> None:
+    link = project / place
+    link.parent.mkdir(exist_ok=True)
+    (tmp_path / "elsewhere").mkdir()
+    link.symlink_to(tmp_path / led)
+    store = Store("s3://bucket/store" if ".orch" in place else project / "store")
+    plan = plan_of(device="cpu", store=store.uri)
+    with pytest.raises(BadInput, match=rf"{place} cannot be written: it is a link"):
+        hire(plan, store, Terminal(), lambda *_: False)
+    assert not list((tmp_path / "elsewhere").iterdir()) and not (tmp_path / "nowhere").exists()
