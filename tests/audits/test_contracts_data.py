@@ -92,17 +92,14 @@ def test_every_registered_data_set_is_here() -> None:
     assert set(MADE) == set(CATALOGUE)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("source", CATALOGUE)
-def test_every_set_keeps_to(source: str, check: Callable[[DataCase], None], tmp_path: Path) -> None:
-    name = MADE[source](tmp_path)
-    check(DataCase(name, None if source in ("digits", "fashion14", "toy2d") else tmp_path))
-
-
-@pytest.mark.parametrize("source", CATALOGUE)
-def test_a_set_has_as_many_points_as_its_description_says(source: str, tmp_path: Path) -> None:
+def test_every_set_keeps_to_the_checks_and_has_as_many_points_as_its_description_says(
+    source: str, tmp_path: Path
+) -> None:
     name = MADE[source](tmp_path)
     root = None if source in ("digits", "fashion14", "toy2d") else tmp_path
+    for check in CHECKS:
+        check(DataCase(name, root))
     told, data = describe(name, root), load(name, root)
     assert told.points in (0, len(data)) or (source in PUBLISHED and told.points > len(data))
     with pytest.raises(ValueError, match="read-only"):

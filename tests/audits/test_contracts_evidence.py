@@ -60,10 +60,10 @@ def test_gathering_twice_gives_the_same_whatever_the_global_generators(scene: Sc
 
 @pytest.mark.parametrize("name", LABEL_KINDS)
 def test_a_target_is_asked_as_often_as_the_kind_says_and_only_about_its_own_candidates(scene: Scene, name: str) -> None:
-    asked = scene.label_oracles()
+    cost = KINDS[name].queries(SETTINGS, BUDGET)
+    asked = scene.label_oracles(cost)  # which answer no further query
     earlier = {before: scene.gather(before) for before in KINDS[name].after}
     found = KINDS[name]().gather(replace(scene.case(name), labels=asked, earlier=earlier))
-    cost = KINDS[name].queries(SETTINGS, BUDGET)
     for owner, oracle in asked.items():
         own = scene.questions.owner == owner
         assert set(oracle.counter.asked(scene.questions.ids[own]).tolist()) == {cost}
@@ -75,7 +75,6 @@ def test_a_target_is_asked_as_often_as_the_kind_says_and_only_about_its_own_cand
 def test_a_budget_below_the_cost_is_refused(scene: Scene, name: str) -> None:
     cost = KINDS[name].queries(SETTINGS, BUDGET)
     case = scene.case(name)
-    KINDS[name]().gather(replace(case, labels=scene.label_oracles(cost)))
     with pytest.raises(BadInput, match="budget"):
         KINDS[name]().gather(replace(case, labels=scene.label_oracles(cost - 1)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import fields, replace
 
 import pytest
@@ -30,6 +29,7 @@ from tests.audits.unlearning.cases import (
     same_state,
     trained,
 )
+from tests.cases.families import thinned
 
 
 def test_every_registered_method_is_tested_here() -> None:
@@ -41,11 +41,12 @@ def brief(name: str) -> dict[str, int]:
     return {"iterations": 4} if name == "sfr_on" else {} if name in CONTROLS else {"epochs": 1}
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", UNLEARNERS)
-def test_every_method_keeps_to(name: str, check: Callable[[UnlearnerCase], None]) -> None:
-    method, sets = make_unlearner(name, SETTINGS[name] | brief(name)), (points(FORGET, 1), points(RETAIN, 2))
-    check(UnlearnerCase(method, trained(), *sets, replace(RECIPE, epochs=1), build))
+def test_every_method_keeps_to(name: str) -> None:
+    method = make_unlearner(name, SETTINGS[name] | brief(name))
+    for check in CHECKS:
+        sets = points(FORGET, 1), points(RETAIN, 2)
+        check(UnlearnerCase(method, trained(), *sets, replace(RECIPE, epochs=1), build))
 
 
 @pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"identity"}))
@@ -103,7 +104,7 @@ def test_an_empty_set_is_refused_where_it_is_read_and_ignored_where_not(name: st
         assert not found.training
 
 
-@pytest.mark.parametrize(("forgotten", "retained"), [(1, 5), (1, 2), (3, 2), (9, 3)])
+@pytest.mark.parametrize(("forgotten", "retained"), thinned([(1, 5), (1, 2), (3, 2), (9, 3)], [(1, 2), (9, 3)]))
 @pytest.mark.parametrize("name", UNLEARNERS)
 def test_sets_below_a_batch_serve_models_with_batch_norm_and_dropout(name: str, forgotten: int, retained: int) -> None:
     model = trained()
@@ -114,7 +115,8 @@ def test_sets_below_a_batch_serve_models_with_batch_norm_and_dropout(name: str, 
 
 @pytest.mark.parametrize("name", UNLEARNERS)
 def test_byte_images_serve_convolutional_models(name: str) -> None:
-    kind, generator = make_model("resnet18", {"width": 2}), torch.Generator().manual_seed(0)
+    kind = make_model("cnn", {"channels": [4], "hidden": 8, "dropout": 0.1})
+    generator = torch.Generator().manual_seed(0)
     images = torch.randint(256, (9, 1, 8, 8), generator=generator, dtype=torch.uint8)
     data, recipe = TensorSet(images, torch.arange(9) % CLASSES), Recipe(epochs=1, batch_size=4)
     forget, retain = TensorSet(data.x[:3], data.y[:3]), TensorSet(data.x[3:], data.y[3:])

@@ -307,7 +307,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(VALUES, st.sampled_from(PROTOCOLS))
 def test_plain_data_are_what_unpickling_gives(value: object, protocol: int) -> None:
     content = pickle.dumps(value, protocol=protocol)

@@ -58,7 +58,7 @@ def test_endings_are_those_of_torchvision() -> None:
     assert set(SUFFIXES) == set(IMG_EXTENSIONS)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(TREES, st.booleans())
 def test_any_tree_is_listed_as_by_image_folder(tree: set[tuple[str, tuple[str, ...], str, str]], links: bool) -> None:
     root = Path(tempfile.mkdtemp())

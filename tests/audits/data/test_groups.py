@@ -42,7 +42,7 @@ def dealt(draw: st.DrawFn) -> tuple[Ids, list[Part], Ids, int]:
 
 
 @given(dealt())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_parts_have_their_sizes_and_share_no_group_and_halves_are_even(
     case: tuple[Ids, list[Part], Ids, int],
 ) -> None:
@@ -174,7 +174,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.lists(NAMES, min_size=2, max_size=6), encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_texts_are_the_same_groups_by_every_way_in_and_none_merge(
     tmp_path: Path, names: list[str], encoding: str
@@ -235,6 +235,7 @@ def test_a_missing_group_is_refused_alike_by_every_way_in(tmp_path: Path) -> Non
         load(f"npz:{tmp_path / 'numbers.npz'}")
 
 
+@settings(max_examples=40)
 @given(numbers=st.lists(st.integers(-2, 2) | st.integers(2**62, 2**66), min_size=2, max_size=6))
 def test_whole_numbers_of_any_width_do_not_merge(numbers: list[int]) -> None:
     wanted = [list(dict.fromkeys(numbers)).index(number) for number in numbers]

@@ -117,7 +117,7 @@ def outcome(file: Path, points: Points) -> str:
         return str(error)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5))
 def test_every_way_in_gives_the_same_points_or_the_same_refusal(tmp_path: Path, texts: list[str]) -> None:
     found = {}

@@ -24,7 +24,7 @@ from tests.cases.small_data_sets import small_dataset
 
 
 @pytest.mark.parametrize("floats", [False, True])
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(points=st.integers(1, 20), per_shard=st.integers(1, 25))
 def test_shards_give_back_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, floats: bool, points: int, per_shard: int

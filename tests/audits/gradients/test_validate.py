@@ -229,7 +229,7 @@ def test_models_without_a_gradient_of_each_point_are_refused(name: str, ask: Cal
     ("how", "twice"),
     thinned(
         ((how, twice) for how in HALVES for twice in (False, True)),
-        [("data", False), ("no_grad", True), ("one weight", False)],
+        [("data", False), ("no_grad", True)],
     ),
 )
 def test_a_model_that_autograd_reaches_in_part_is_refused_unless_that_part_is_frozen(how: str, twice: bool) -> None:

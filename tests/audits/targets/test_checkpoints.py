@@ -418,7 +418,7 @@ def test_a_file_may_have_the_mark_of_a_part_in_its_name(tmp_path: Path) -> None:
 names = st.sampled_from(["module", "_orig_mod", "model", "net", "ema", "0", "weights_of", "état"])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(prefix=st.lists(names, max_size=3), nest=st.lists(names, max_size=3), order=st.permutations(list(state())))
 def test_any_prefix_in_any_order_reads_the_same(
     tmp_path_factory: pytest.TempPathFactory, prefix: list[str], nest: list[str], order: list[str]

@@ -43,7 +43,7 @@ def splits(draw: st.DrawFn) -> MembershipSplit:
 
 
 @given(splits(), st.integers(0, 2**32), st.integers(0, 30))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_every_design_is_exactly_balanced_disjoint_and_of_the_right_sizes(
     split: MembershipSplit, seed: int, spare: int
 ) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import PchipInterpolator
 from scipy.stats import binom
@@ -58,6 +58,7 @@ def test_small_losses_and_large_distances_are_member_like():
     np.testing.assert_array_equal(rank_p([[0.5], [3.0], [np.inf]], reference, True), [[1.0], [0.5], [0.25]])
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(-6, 6), min_size=1, max_size=8),
     st.lists(st.integers(-6, 6), min_size=1, max_size=25),

@@ -148,7 +148,7 @@ def test_noise_votes_agree_with_the_library() -> None:
     np.testing.assert_array_equal(found.decision["target"], verdict.decision)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32), st.sampled_from([0.05, 0.1, 0.25, 0.5]), st.booleans())
 def test_smoothed_decisions_of_a_draw_are_those_of_its_p_values(seed: int, beta: float, tied: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -237,7 +237,7 @@ def standard_error(values: np.ndarray) -> float:
 
 
 # The oracle's threshold is read off the judged points.
-SHORT = ("apollo", "apollo_offline", "lira", "ruli", "u_lira")
+SHORT = ("apollo", "apollo_offline", "lira", "u_lira")
 SIMULATED = thinned(sorted(set(ATTACKS) - {"u_mia_oracle"}), SHORT)
 OVER_UNLEARNED = {"apollo_over"}  # finds points that a model knows less of than models that never saw them
 

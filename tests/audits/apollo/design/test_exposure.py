@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audits.apollo.design.exposure import ExposedSplit, exposed_size, points_ranked
@@ -43,6 +43,7 @@ def design(split: Split = SPLIT, seed: int = 0) -> Partition:
     return make_partition(POINTS, split, seed, ranking=ranking_of(split, seed))
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_a_percentile_counts_points_below_and_half_of_equal_ones(values: list[int]) -> None:
     found = percentile(values)

@@ -51,7 +51,7 @@ def of_classes(ids: np.ndarray) -> np.ndarray:
     st.integers(0, 2**32),
     st.integers(1, 2),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_all_models_forget_points_of_the_classes_only(classes: set[int], part: float, seed: int, per_set: int) -> None:
     split = replace(
         SPLIT,

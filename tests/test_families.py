@@ -1,0 +1,54 @@
+"""Members of a family that are one test are all run, and those that fail are named."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tests.cases.families import each
+
+
+def test_every_row_of_every_table_is_run() -> None:
+    seen = []
+
+    @each("b", [1, 2])
+    @each("a, c", [("x", (0,)), ("y", (1,))])
+    def body(a: str, b: int, c: tuple[int, ...]) -> None:
+        seen.append((a, b, c))
+
+    assert not inspect.signature(body).parameters and body.__name__ == "body"
+    body()
+    assert seen == [("x", 1, (0,)), ("y", 1, (1,)), ("x", 2, (0,)), ("y", 2, (1,))]
+
+
+def test_a_row_that_fails_is_named_and_the_others_are_run() -> None:
+    seen = []
+
+    @each("a", [1, 2, 3])
+    def body(a: int) -> None:
+        seen.append(a)
+        assert a != 2
+
+    with pytest.raises(AssertionError) as caught:
+        body()
+    assert caught.value.__notes__ == ["a = 2"] and seen == [1, 2, 3]
+
+
+def test_several_rows_that_fail_are_named_together() -> None:
+    @each("a", [1, 2, 3])
+    def body(a: int) -> None:
+        with pytest.raises(ZeroDivisionError):
+            assert a / (a - 2)
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        body()
+    assert [error.__notes__ for error in caught.value.exceptions] == [["a = 1"], ["a = 3"]]
+
+
+def test_a_table_of_other_names_is_refused() -> None:
+    with pytest.raises(AssertionError, match="what the table gives"):
+
+        @each("b", [1])
+        def body(a: int) -> None:
+            assert a
