@@ -6,14 +6,14 @@ import inspect
 
 import pytest
 
-from tests.cases.families import each
+from tests.cases.families import as_one
 
 
 def test_every_row_of_every_table_is_run() -> None:
     seen = []
 
-    @each("b", [1, 2])
-    @each("a, c", [("x", (0,)), ("y", (1,))])
+    @as_one("b", [1, 2])
+    @as_one("a, c", [("x", (0,)), ("y", (1,))])
     def body(a: str, b: int, c: tuple[int, ...]) -> None:
         seen.append((a, b, c))
 
@@ -25,7 +25,7 @@ def test_every_row_of_every_table_is_run() -> None:
 def test_a_row_that_fails_is_named_and_the_others_are_run() -> None:
     seen = []
 
-    @each("a", [1, 2, 3])
+    @as_one("a", [1, 2, 3])
     def body(a: int) -> None:
         seen.append(a)
         assert a != 2
@@ -36,7 +36,7 @@ def test_a_row_that_fails_is_named_and_the_others_are_run() -> None:
 
 
 def test_several_rows_that_fail_are_named_together() -> None:
-    @each("a", [1, 2, 3])
+    @as_one("a", [1, 2, 3])
     def body(a: int) -> None:
         with pytest.raises(ZeroDivisionError):
             assert a / (a - 2)
@@ -49,6 +49,6 @@ def test_several_rows_that_fail_are_named_together() -> None:
 def test_a_table_of_other_names_is_refused() -> None:
     with pytest.raises(AssertionError, match="what the table gives"):
 
-        @each("b", [1])
+        @as_one("b", [1])
         def body(a: int) -> None:
             assert a

@@ -20,6 +20,7 @@ from tests.audits.apollo.evidence.scene import (
     make_scene,
     shorten_searches,
 )
+from tests.cases.families import as_one
 from tests.cases.synthetic_evidence import make_evidence
 
 
@@ -33,7 +34,7 @@ def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     shorten_searches(monkeypatch)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@as_one("name", KINDS)
 def test_a_kind_declares_what_it_reads(name: str) -> None:
     kind = KINDS[name]
     assert set(kind.reads) <= {"online", "offline"} and kind.reads
@@ -115,7 +116,7 @@ def cut(part: Part, rows: slice) -> Part:
     return part.of(arrays)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@as_one("kind", KINDS)
 def test_shards_joined_in_order_are_the_whole(kind: str) -> None:
     whole = make_evidence(7, candidates=11, kinds=[kind])[0].parts[kind]
     shards = [cut(whole, rows) for rows in (slice(0, 4), slice(4, 5), slice(5, 11))]
@@ -125,7 +126,7 @@ def test_shards_joined_in_order_are_the_whole(kind: str) -> None:
         assert getattr(joined, field).dtype == values.dtype
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@as_one("kind", KINDS)
 def test_arrays_of_evidence_are_read_back_as_they_were(kind: str) -> None:
     whole = make_evidence(8, candidates=5, kinds=[kind])[0].parts[kind]
     assert set(whole.axes) == set(whole.arrays())

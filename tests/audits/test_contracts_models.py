@@ -10,6 +10,7 @@ import pytest
 from audits.conformance.models import CHECKS, ModelCase
 from audits.errors import BadInput
 from audits.models import MODELS, make_model
+from tests.cases.families import as_one
 
 CLASSES = 5
 
@@ -48,7 +49,7 @@ def test_every_architecture_keeps_to(name: str) -> None:
         check(case)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@as_one("name", MODELS)
 def test_a_single_class_and_unknown_settings_are_refused(name: str) -> None:
     with pytest.raises(BadInput, match=f"{name} needs at least 2 classes"):
         make_model(name, SMALL[name].settings).build(SMALL[name].shape, 1, 0)

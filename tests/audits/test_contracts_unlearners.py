@@ -29,7 +29,7 @@ from tests.audits.unlearning.cases import (
     same_state,
     trained,
 )
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 
 def test_every_registered_method_is_tested_here() -> None:
@@ -63,7 +63,7 @@ def test_another_seed_gives_another_result(name: str) -> None:
     assert same_state(first, run(name, model, seed=5)) == (name == "identity")
 
 
-@pytest.mark.parametrize("name", UNLEARNERS)
+@as_one("name", UNLEARNERS)
 def test_flags_say_what_a_method_is(name: str) -> None:
     method = UNLEARNERS[name]
     assert method.name == name
@@ -91,8 +91,8 @@ def test_only_the_sets_that_a_method_says_it_reads_decide_its_result(name: str) 
     assert same_state(usual, result(forget, points(RETAIN, 9))) == (not method.reads_retain)
 
 
-@pytest.mark.parametrize("kind", ["forget", "retain"])
-@pytest.mark.parametrize("name", UNLEARNERS)
+@as_one("kind", ["forget", "retain"])
+@as_one("name", UNLEARNERS)
 def test_an_empty_set_is_refused_where_it_is_read_and_ignored_where_not(name: str, kind: str) -> None:
     method = make_unlearner(name, SETTINGS[name])
     sets = {"forget": points(FORGET, 1), "retain": points(RETAIN, 2)} | {kind: points(0, 3)}
@@ -154,14 +154,14 @@ REFUSED = {
 RULED = [(name, setting, allowed.words) for name in UNLEARNERS for setting, allowed in rules(UNLEARNERS[name]).items()]
 
 
-@pytest.mark.parametrize("name", UNLEARNERS)
+@as_one("name", UNLEARNERS)
 def test_every_number_among_the_settings_says_what_it_may_be(name: str) -> None:
     method = make_unlearner(name, {})
     numbers = {field.name for field in fields(method) if type(getattr(method, field.name)) in (int, float)}
     assert numbers == set(rules(type(method)))
 
 
-@pytest.mark.parametrize(("name", "setting", "words"), RULED, ids=lambda part: part.replace(" ", "-"))
+@as_one("name, setting, words", RULED)
 def test_settings_that_cannot_work_are_refused_before_anything_is_trained(name: str, setting: str, words: str) -> None:
     for value in REFUSED[words]:
         wanted = f"allowed: {words}" if math.isfinite(value) else "it must be finite"

@@ -1,6 +1,6 @@
 """Families of tests that differ in values alone: some members run by default, the others are marked long.
 
-``family`` tells them by the numbers of their rows, ``thinned`` by their values. ``each`` makes one test of all members.
+``family`` tells them by the numbers of their rows, ``thinned`` by their values; ``as_one`` makes one test of them all.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def values_of(member: Any) -> tuple[Any, ...]:
     return member if isinstance(member, tuple) else (member,)
 
 
-def each(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def as_one(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test with every row of a table, as ``pytest.mark.parametrize`` does, but as one test.
 
     For rows that take milliseconds, less than pytest takes to run and report one. All rows are run; a failure names

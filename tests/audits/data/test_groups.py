@@ -23,6 +23,7 @@ from audits.data.points import arrays_of
 from audits.data.shards import read_shards, write_shards
 from audits.data.user import checked
 from audits.errors import BadInput
+from tests.cases.families import as_one
 from tests.cases.small_data_sets import small_dataset
 
 
@@ -148,8 +149,8 @@ def test_files_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path, name:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("groups", "says"),
+@as_one(
+    "groups, says",
     [
         ([1, 2], r"groups have shape \(2,\); needed: \(3,\)"),
         ([1.0, 2.0, float("nan")], "point 0 is '1.0', of type float"),

@@ -18,34 +18,29 @@ from hypothesis import strategies as st
 from audits.data.id_lists import Listed, read_list
 from audits.data.ids import Points
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 NAMES = ["cat/1.png", "cat/2.png", "dog/1.png", "dog/3.png", "dog/é b.png"]
 FOLDER = Points(5, lambda: NAMES, "/data/own/train")
 
 
-@pytest.mark.parametrize(
-    ("text", "point"),
-    [
+@as_one("text, point", [
         ("0", 0), ("4", 4), ("4.0", 4), (" 4 ", 4), ("cat/2.png", 1), ("./cat/2.png", 1), ("cat\\2.png", 1),
         ("/data/own/train/cat/2.png", 1), ("train/cat/2.png", 1), ("own/train/cat/2.png", 1), ("3.png", 3),
         ("dog/../cat/2.png", 1), ("dog/e\u0301 b.png", 4), (" dog/3.png", 3),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_point_is_read_in_every_way_in_which_it_can_mean_no_other(text: str, point: int) -> None:
     assert FOLDER.ids([text], "list").tolist() == [point]
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
+@as_one("text, named", [
         ("01", "'01'"), ("00", "'00'"), ("+1", "'+1'"), ("-1", "'-1'"), ("1e0", "'1e0'"), ("1.5", "'1.5'"),
         ("1_0", "'1_0'"), ("٣", "'٣'"), ("", "empty"), ("  ", "empty"), ("nan", "'nan'"), ("True", "'True'"),
         ("12345678901234567890", "outside"),
         ("5", "id 5"), ("1.png", "'cat/1.png' or 'dog/1.png'"), ("val/cat/2.png", "did you mean 'cat/2.png'"),
         ("/data/own/val/cat/2.png", "'cat/2.png'"), ("/cat/2.png", "no point"), ("cat/2", "did you mean 'cat/"),
         ("cat/9.png", "did you mean"), ("Cat/2.png", "did you mean 'cat/2.png'"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_may_mean_another_point_or_none_is_refused(text: str, named: str) -> None:
     with pytest.raises(BadInput) as refused:
         FOLDER.ids(["2", text], "list")

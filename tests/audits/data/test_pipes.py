@@ -29,7 +29,8 @@ pytestmark = pytest.mark.timeout(120)
 KINDS = ("pipe", "link", "device")
 
 
-@pytest.fixture(params=KINDS)
+# Others are opened in the same way: a link to a pipe and to a device each stand for all in another table.
+@pytest.fixture(params=["pipe", *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS[1:])])
 def odd(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """Return what makes a pipe, a link to one, or one to a device without end."""
     monkeypatch.chdir(tmp_path)

@@ -13,7 +13,7 @@ from torch import nn
 from audits.errors import BadInput
 from audits.models import make_model
 from orchestrator.engine.run.models import pack_weights
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 IMAGE = (3, 32, 32)
 CLASSES = 5
@@ -212,8 +212,8 @@ def test_an_mlp_has_the_layers_it_was_asked_for() -> None:
     assert [tuple(p.shape) for p in linear.parameters()] == [(3, 2), (3,)]
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "says"),
+@as_one(
+    "name, settings, says",
     [
         ("mlp", {"hidden": [8, 0]}, "hidden is"),
         ("mlp", {"dropout": 1.0}, "dropout is 1.0"),
@@ -242,7 +242,7 @@ def test_settings_that_cannot_work_are_refused(name: str, settings: dict[str, ob
         make_model(name, settings)
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "mlp"])
+@as_one("name", [name for name in SETTINGS if name != "mlp"])
 def test_convolutions_refuse_points_that_are_no_images(name: str) -> None:
     with pytest.raises(BadInput, match="use mlp"):
         make_model(name, SETTINGS[name]).build((2,), CLASSES, 0)

@@ -13,7 +13,7 @@ from audits.errors import BadInput
 from audits.models import make_model
 from audits.models.resnet50 import Bottleneck
 from audits.training.transfer import TORCHVISION_INPUTS, standardised
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 CLASSES = 5
 SETTINGS: dict[str, dict[str, object]] = {"vgg19": {"width": 2}, "resnet50": {"width": 2}, "inception_v3": {"width": 2}}
@@ -205,8 +205,8 @@ def test_dropout_stands_before_the_output_of_inception() -> None:
     assert rates == [[0.0], [0.3]]
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "says"),
+@as_one(
+    "name, settings, says",
     [
         ("vgg19", {"width": 0}, "width is 0"),
         ("vgg19", {"norm": "layer"}, "norm is 'layer'"),
@@ -223,8 +223,8 @@ def test_settings_that_cannot_work_are_refused(name: str, settings: dict[str, ob
         make_model(name, settings)
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "shape", "says"),
+@as_one(
+    "name, settings, shape, says",
     [
         ("vgg19", {}, (3, 31, 40), "vgg19 halves images five times and cannot read 31×40"),
         ("resnet50", {"stem": "imagenet"}, (3, 28, 28), "32×32 or more, or use stem: cifar"),

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from audits.errors import BadInput
 from audits.statistics.epsilon_bound import chance_of, epsilon_bound
 from audits.statistics.pair_guesses import SHARES, pair_guesses
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 from tests.cases.simulations import fewer, sizes
 
 REPEATS = 400
@@ -155,7 +155,7 @@ def test_the_order_of_points_is_no_guess(share: float) -> None:
         assert abs(right - fair) < 0.02, (right, fair)
 
 
-@pytest.mark.parametrize("counts", [(3, 2, 2), (1, 3, 2), (0, 0, 2), (-1, 2, 2)])
+@as_one("counts", [(3, 2, 2), (1, 3, 2), (0, 0, 2), (-1, 2, 2)])
 def test_counts_that_do_not_fit_are_refused(counts: tuple[int, int, int]) -> None:
     with pytest.raises(BadInput, match="right ≤ guesses ≤ pairs"):
         epsilon_bound(*counts, delta=0.0)

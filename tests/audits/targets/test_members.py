@@ -13,13 +13,16 @@ import pytest
 from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.targets.members import read_members
+from tests.cases.families import as_one
 
 
-@pytest.mark.parametrize(
-    ("rule", "ids"),
-    [("all", range(9)), ("even", range(0, 9, 2)), ("odd", range(1, 9, 2)), ("2:5", range(2, 5)), (":3", range(3)),
-     ("6:", range(6, 9))],
-)  # fmt: skip
+@as_one(
+    "rule, ids",
+    [
+        *(("all", range(9)), ("even", range(0, 9, 2)), ("odd", range(1, 9, 2))),
+        *(("2:5", range(2, 5)), (":3", range(3)), ("6:", range(6, 9))),
+    ],
+)
 def test_rules_name_points(rule: str, ids: range) -> None:
     assert read_members(rule, 9).tolist() == list(ids)
 

@@ -10,6 +10,7 @@ from scipy.stats import binom
 from audits.errors import BadInput
 from audits.tmia import p_values
 from audits.tmia.p_values import decider, rank_p, smoothed_p
+from tests.cases.families import as_one
 
 BETAS = (0.05, 0.1, 0.3)
 MAPS = {
@@ -41,8 +42,8 @@ def slow_rank(own, others, larger_is_member):
     return found
 
 
-@pytest.mark.parametrize("larger_is_member", [False, True])
-@pytest.mark.parametrize(("ties", "gaps"), [(False, 0.0), (True, 0.0), (True, 0.2)])
+@as_one("larger_is_member", [False, True])
+@as_one("ties, gaps", [(False, 0.0), (True, 0.0), (True, 0.2)])
 def test_rank_p_counts_reference_models_at_least_as_member_like(larger_is_member, ties, gaps):
     own, others = scene(1, ties=ties, gaps=gaps)
     found = rank_p(own, others, larger_is_member)
@@ -145,7 +146,7 @@ def test_attainable_levels_and_the_reference_models_they_need():
         p_values.attainable(0)
 
 
-@pytest.mark.parametrize("n_ref", [19, 32, 40, 99, 100])
+@as_one("n_ref", [19, 32, 40, 99, 100])
 def test_the_attained_level_is_the_largest_p_value_within_beta(n_ref):
     possible = np.arange(1, n_ref + 2) / (n_ref + 1)
     for beta in (0.05, 0.07, 0.1, 0.29, 0.3):

@@ -20,7 +20,7 @@ from audits.tmia.attacks.tmia import fitted_map, fitted_pairs
 from audits.tmia.p_values import smoothed_p
 from audits.tmia.smoothed_decider import smoothed_decider
 from tests.audits.tmia.made_up_answers import BETA, RANKED, ruling, scene, synthetic_answers, usual
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 
 def slow_p(own: float, others: np.ndarray) -> float:
@@ -62,8 +62,8 @@ def test_the_logistic_map_leaves_ranks_as_they_are_but_for_ties() -> None:
     assert mapped.decision["target"].sum() > 30
 
 
-@pytest.mark.parametrize("name", RANKED)
-@pytest.mark.parametrize("star", ["true", "own"])
+@as_one("name", RANKED)
+@as_one("star", ["true", "own"])
 def test_without_membership_a_share_beta_is_called(name: str, star: str) -> None:
     made = scene(candidates=200, targets=10, null=10, lift=0.0, star=star)
     found = ruling(name, made.answers)

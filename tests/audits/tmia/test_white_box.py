@@ -23,7 +23,7 @@ from audits.training.fit import train_model
 from audits.training.recipe import Recipe
 from tests.audits.tmia.made_up_answers import WHITE_BOX
 
-ASKED, OWN, PROXY, SHADOWS, TARGETS = 200, 100, 200, 3, 2
+ASKED, OWN, PROXY, SHADOWS, TARGETS = 120, 60, 120, 3, 2
 
 
 def small(classes: int = 4) -> tuple[nn.Module, TensorSet]:
@@ -108,7 +108,7 @@ def test_the_threshold_is_the_best_of_all() -> None:
 
 @cache
 def over_fitted() -> tuple[WhiteBox, np.ndarray]:
-    """Return what MLPs show that know their 100 digits by heart, and which targets trained on which candidates."""
+    """Return what MLPs show that know their 60 digits by heart, and which targets trained on which candidates."""
     digits = load("digits")
     order = np.random.default_rng(7).permutation(len(digits.labels))
     candidates, mine, proxy = np.split(order[: 2 * ASKED + PROXY], [ASKED, 2 * ASKED])

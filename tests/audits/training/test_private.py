@@ -30,7 +30,7 @@ from audits.training.loop import EpochReport, accuracy
 from audits.training.private import check_private
 from audits.training.recipe import Recipe
 from orchestrator.kinds import load_plan, plan_from
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 POINTS, CLASSES = 21, 3
 PLAIN = Recipe(optimizer="sgd", learning_rate=0.1, epochs=3, batch_size=8, weight_decay=0.01, momentum=0.9)
@@ -452,8 +452,8 @@ def test_models_without_batch_norm_may_be_private(name: str, settings: dict[str,
     fit(model, data, PRIVATE, seed=0)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"max_grad_norm": None}, "not recipe.max_grad_norm"),
         ({"max_grad_norm": 0.0}, "recipe.max_grad_norm is 0.0"),

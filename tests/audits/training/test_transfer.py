@@ -17,7 +17,7 @@ from audits.training.fit import fit
 from audits.training.loop import logits, make_optimizer, train_mode
 from audits.training.recipe import Recipe
 from audits.training.transfer import TORCHVISION_INPUTS, Build, freeze, standardised, student_of, train_student
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 OLD, NEW = 4, 3  # classes of teacher and student
 RECIPE = Recipe(optimizer="sgd", learning_rate=0.05, epochs=2, batch_size=8, weight_decay=0.1, momentum=0.9)
@@ -188,8 +188,8 @@ def test_a_student_may_drop_units_that_its_teacher_did_not() -> None:
     assert rates == [0.5, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("teacher", "student", "n_frozen", "says"),
+@as_one(
+    "teacher, student, n_frozen, says",
     [
         (builder("mlp"), builder("mlp"), 3, r"n_frozen is 3; allowed: 0 \(fine-tune everything\) to 2"),
         (builder("cnn"), builder("cnn"), -1, "n_frozen is -1"),
@@ -200,7 +200,6 @@ def test_a_student_may_drop_units_that_its_teacher_did_not() -> None:
         (builder("resnet18"), builder("resnet18", width=3), 1, "same model.name and model.settings"),
         (builder("mlp", hidden=[]), builder("mlp", hidden=[]), 0, "a head alone"),
     ],
-    ids=["all frozen", "negative", "mlp of another size", "cnn of another size", "depth", "norm", "width", "head only"],
 )
 def test_transfers_that_cannot_work_are_refused(teacher: Build, student: Build, n_frozen: int, says: str) -> None:
     with pytest.raises(BadInput, match=says) as caught:

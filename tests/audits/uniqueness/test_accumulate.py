@@ -21,7 +21,7 @@ from audits.uniqueness.rankings import RANKINGS, readable
 from audits.uniqueness.scores import MODES, point_scores
 from tests.audits.uniqueness.two_parameters import POINTS, RECIPE, line, trained_by_hand, two_parameters
 from tests.cases.brute_force_uniqueness import Floats, with_ridge
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 from tests.cases.layer_models import case
 
 SEED = 4
@@ -171,8 +171,8 @@ def test_the_ranking_within_batches_asks_for_what_was_seen_there() -> None:
         RANKINGS["in_batch"](two_checkpoints(), 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "scores"),
+@as_one(
+    "name, scores",
     [
         ("gnq_log", [1 * 1 + 2 * 2, 3 * 3]),
         ("gnq_sum", [1 * 3 + 2 * 15, 3 * 63]),

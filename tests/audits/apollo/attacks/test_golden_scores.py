@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import KINDS, Evidence, Posteriors, Walks
 from audits.apollo.evidence.logits import Logits
+from tests.cases.families import as_one
 from tests.cases.synthetic_evidence import make_evidence
 
 GOLDEN = Path(__file__).parents[3] / "golden"
@@ -144,7 +144,7 @@ def test_every_attack_is_pinned_and_nothing_else() -> None:
     assert sorted(pinned()) == list(ATTACKS)
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@as_one("name", ATTACKS)
 def test_scores_are_the_pinned_ones(name: str) -> None:
     for part in ("score", "null", "decision", "queries"):
         np.testing.assert_allclose(found(name)[part], pinned()[name][part], rtol=0, atol=tolerance(name), err_msg=part)

@@ -13,6 +13,7 @@ from audits.apollo.design.exposure import ExposedSplit, exposed_size, points_ran
 from audits.apollo.design.partition import ForgetIds, Partition, Split, make_partition, ranked_pool, ranking_members
 from audits.errors import BadInput
 from audits.uniqueness.watching import percentile
+from tests.cases.families import as_one
 from tests.cases.simulations import fewer, sizes
 
 SPLIT = ExposedSplit(
@@ -100,8 +101,8 @@ def test_groups_are_dealt_without_regard_to_exposure(size: float) -> None:
     )  # s.e. .4 of 100 designs; exposed points forgotten and others unseen would give 24
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"ranking_models": 1}, "48 candidates .* more than the 40 points that are ranked; raise split.ranking_models"),
         ({"target_pool": 25, "targets": 2}, "35 points can be ranked, but a model trains on 40; raise .* by 5"),

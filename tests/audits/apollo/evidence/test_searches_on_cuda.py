@@ -123,7 +123,7 @@ def test_no_step_waits_for_the_gpu_or_copies_to_it(
     ("kind", "module", "number"),
     thinned(
         [("plus", plus_file, "NEWTON_STEPS"), ("ladder", ladder_file, "NEWTON_STEPS"), ("oslo", oslo_file, "LEVELS")],
-        [("plus", plus_file, "NEWTON_STEPS")],
+        [("ladder", ladder_file, "NEWTON_STEPS")],
     ),
 )
 def test_no_step_of_newton_or_of_oslo_waits(
