@@ -52,15 +52,15 @@ def test_every_method_keeps_to(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"identity"}))
 def test_every_method_but_identity_moves_the_weights(name: str) -> None:
     model = trained()
-    assert not same_state(model, run(name, model))
+    assert not same_state(model, run(name, model, **brief(name)))
 
 
 @pytest.mark.parametrize("name", UNLEARNERS)
 def test_another_seed_gives_another_result(name: str) -> None:
     model = trained()
-    first = run(name, model)
-    assert same_state(first, run(name, model.requires_grad_(False)))
-    assert same_state(first, run(name, model, seed=5)) == (name == "identity")
+    first = run(name, model, **brief(name))
+    assert same_state(first, run(name, model.requires_grad_(False), **brief(name)))
+    assert same_state(first, run(name, model, seed=5, **brief(name))) == (name == "identity")
 
 
 @as_one("name", UNLEARNERS)
@@ -80,7 +80,7 @@ def test_a_run_that_diverges_is_reported(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNLEARNERS)
 def test_only_the_sets_that_a_method_says_it_reads_decide_its_result(name: str) -> None:
-    model, method = trained(), make_unlearner(name, SETTINGS[name])
+    model, method = trained(), make_unlearner(name, SETTINGS[name] | brief(name))
     forget, retain = points(FORGET, 1), points(RETAIN, 2)
 
     def result(forget: TensorSet, retain: TensorSet) -> nn.Module:

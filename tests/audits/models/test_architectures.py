@@ -187,7 +187,9 @@ STEMS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "stem", "channels"), STEMS)
+@pytest.mark.parametrize(
+    ("name", "stem", "channels"), thinned(STEMS, [each for each in STEMS if (each[1] == "cifar") == (each[2] == 1)])
+)
 def test_every_stem_reads_grey_and_coloured_images(name: str, stem: str, channels: int) -> None:
     settings = {**SETTINGS[name], "width": 1, "stem": stem}
     model = make_model(name, settings).build((channels, 32, 32), CLASSES, 0).eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,7 +55,12 @@ def labels_of(model: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    "schedule", [pytest.param(RANK, id="rank"), pytest.param(ABSOLUTE, id="absolute", marks=pytest.mark.long)]
+    "schedule",
+    [
+        pytest.param(replace(RANK, directions=20, halvings=9, tries=4), id="short"),
+        pytest.param(RANK, id="rank", marks=pytest.mark.long),
+        pytest.param(ABSOLUTE, id="absolute", marks=pytest.mark.long),
+    ],
 )
 def test_distances_of_models_at_once_are_those_of_each(schedule, counts: Counts) -> None:
     x, y = drawn(POINTS, 1)

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from audits.errors import BadInput
 from audits.tmia import p_values
 from audits.tmia.p_values import decider, rank_p, smoothed_p
-from tests.cases.families import as_one
+from tests.cases.families import as_one, thinned
 
 BETAS = (0.05, 0.1, 0.3)
 MAPS = {
@@ -171,7 +171,9 @@ def slow_smoothed(own, others):
     return found
 
 
-@pytest.mark.parametrize(("ties", "gaps"), [(False, 0.0), (True, 0.0), (True, 0.3), (False, 0.3)])
+@pytest.mark.parametrize(
+    ("ties", "gaps"), thinned([(False, 0.0), (True, 0.0), (True, 0.3), (False, 0.3)], [(True, 0.3)])
+)
 @pytest.mark.parametrize("n_ref", [1, 2, 3, 5, 30])
 def test_smoothed_p_is_scipys_monotone_cubic_between_the_knots(n_ref, ties, gaps):
     own, others = scene(n_ref, targets=9, n_ref=n_ref, points=40, ties=ties, gaps=gaps)
