@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,14 @@ def test_a_table_of_other_names_is_refused() -> None:
         @as_one("b", [1])
         def body(a: int) -> None:
             assert a
+
+
+def test_each_row_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    @as_one("b", ["x", "y"])
+    @as_one("a", ["x", "y"])
+    def body(a: str, tmp_path: Path, b: str) -> None:
+        (tmp_path / "file").touch(exist_ok=False)
+
+    assert [*inspect.signature(body).parameters] == ["tmp_path"]
+    body(tmp_path=tmp_path)
+    assert len([*tmp_path.glob("*/*/file")]) == 4

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -62,7 +62,8 @@ def as_one(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], C
     """Run a test with every row of a table, as ``pytest.mark.parametrize`` does, but as one test.
 
     For rows that take milliseconds, less than pytest takes to run and report one. All rows are run; a failure names
-    those that failed. The test takes no fixtures, and stacked tables are combined. ``names``: with commas between them.
+    those that failed. Stacked tables are combined; of a test's fixtures ``tmp_path`` is a folder of each row's own,
+    all others are shared by the rows. ``names``: with commas between them.
     """
     fields, rows = [name.strip() for name in names.split(",")], list(rows)
     assert rows, "a table has rows"
@@ -70,10 +71,10 @@ def as_one(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], C
     def joined(test: Callable[..., None]) -> Callable[..., None]:
         def every(**others: Any) -> None:
             failed = []
-            for row in rows:
+            for number, row in enumerate(rows):
                 values = dict(zip(fields, row if len(fields) > 1 else (row,), strict=True))
                 try:
-                    test(**others, **values)
+                    test(**of_a_row(others, number), **values)
                 except (Exception, pytest.fail.Exception) as error:
                     error.add_note(", ".join(f"{name} = {value!r:.200}" for name, value in values.items()))
                     failed.append(error)
@@ -89,3 +90,12 @@ def as_one(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], C
         return every
 
     return joined
+
+
+def of_a_row(fixtures: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return the fixtures of a row, with a new folder as ``tmp_path``."""
+    if "tmp_path" not in fixtures:
+        return dict(fixtures)
+    folder = fixtures["tmp_path"] / f"row-{number}"
+    folder.mkdir()
+    return {**fixtures, "tmp_path": folder}

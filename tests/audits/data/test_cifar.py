@@ -93,8 +93,8 @@ def expect(dataset: Dataset, parts: list[Part]) -> None:
     assert dataset.value_range == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("name", "kind"), [("cifar10", CIFAR10), ("cifar100", CIFAR100)])
+@as_one("protocol", PROTOCOLS)
+@as_one("name, kind", [("cifar10", CIFAR10), ("cifar100", CIFAR100)])
 def test_the_authors_pickles_are_read_training_files_first(
     tmp_path: Path, name: str, kind: CifarSet, protocol: int
 ) -> None:
@@ -170,8 +170,8 @@ def broken(change: Callable[[dict[str, object]], object]) -> bytes:
     return pickle.dumps(change(content) or content, protocol=2)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
+@as_one(
+    "content, says",
     [
         (broken(lambda f: f.pop("labels") and None), "no list 'labels'"),
         (broken(lambda f: f.update(labels=["1", "2"])), "no list 'labels' of whole numbers"),

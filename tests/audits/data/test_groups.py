@@ -121,8 +121,8 @@ def test_shards_hold_the_points_and_not_their_groups(tmp_path: Path) -> None:
     assert read_shards("again", str(tmp_path / "shards")).fingerprint == data.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
+@as_one(
+    "text, says",
     [
         ("id,group\n0,a\n1,a\n", r"has no group for point 2 \(1 such point\); give each of 3 points one line"),
         ("id,group\n0,a\n1,a\n1,b\n", "has id 1 twice"),

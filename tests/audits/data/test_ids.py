@@ -146,8 +146,8 @@ def test_columns_of_numbers_are_what_their_digits_are(tmp_path: Path, ids: list[
         assert outcome(tmp_path / "f.parquet", points) == outcome(tmp_path / "f.npy", points) == found[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "named"),
+@as_one(
+    "name, content, named",
     [
         ("list.txt", "über\n".encode("latin-1"), ("UTF-8", "0xfc", "iconv")),
         ("list.csv", "id\nüber\n".encode("latin-1"), ("UTF-8", "line 2", "iconv")),

@@ -18,6 +18,7 @@ from audits.data import idx
 from audits.data.catalogue import describe, load
 from audits.data.idx import average_blocks, read_idx, scaled
 from audits.errors import BadInput
+from tests.cases.families import as_one
 from tests.cases.small_data_sets import idx_bytes, write_idx_set
 
 
@@ -59,8 +60,8 @@ def test_torchvisions_layout_and_orch_data_are_found(tmp_path: Path, monkeypatch
     assert describe("mnist").where == [str(tmp_path / "mnist")]
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
+@as_one(
+    "content, says",
     [
         (idx_bytes(np.zeros((2, 3, 3), np.uint8))[:-1], "not as long as its header says"),
         (idx_bytes(np.zeros((2, 3, 3), np.uint8)) + b"x", "not as long as its header says"),

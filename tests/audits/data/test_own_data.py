@@ -242,8 +242,8 @@ def archived(folder: Path) -> None:
         (folder / f"{name}.npz").write_bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
+@as_one(
+    "name, says",
     [
         ("npz:last.npz", "or .layout=channels_last"),
         ("npz:last.npz?layout=last", "layout is 'last'; allowed: channels_first, channels_last"),
