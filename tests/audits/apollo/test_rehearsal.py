@@ -67,7 +67,7 @@ def by_hand(walks: Walks, half: int, shadow: int) -> np.ndarray:
     return np.array(score)
 
 
-@pytest.mark.parametrize("player", thinned([(0, 1), (1, 4)], [(1, 4)]))
+@pytest.mark.parametrize("player", [pytest.param((0, 1), marks=pytest.mark.long), (1, 4)])
 def test_a_player_is_judged_along_the_other_halfs_walk_without_itself_and_its_complement(player):
     found, _ = make_evidence(3, 30, kinds=["apollo"], models=6)
     walks = found.walk("apollo")
