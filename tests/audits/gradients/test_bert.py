@@ -132,6 +132,7 @@ def test_chunks_and_memory_change_nothing(cut: dict[str, Any]) -> None:
     assert error(gram.gram(model, x, y, **cut), gram.gram(model, x, y)) < EXACT
 
 
+@pytest.mark.long
 def test_tokens_may_be_floats_and_padding_may_be_cut() -> None:
     model, x = bert()
     x, y = x[[1, 3]], labels(2)  # three words and one, padded to six

@@ -17,7 +17,6 @@ from audits.queries.start_points import starts_from_pool
 from audits.queries.together import Together, together
 from benchmarks.pretended import Counts, OnDevice, pretended
 from tests.audits.test_on_cuda import scene_on
-from tests.cases.families import thinned
 
 MODELS, POINTS, DIMENSIONS, CLASSES = 5, 9, 6, 4
 
@@ -134,9 +133,8 @@ def wide(seed: int) -> nn.Module:
     return nn.Sequential(layers, nn.Linear(32, CLASSES)).double().eval().requires_grad_(False)
 
 
-@pytest.mark.parametrize(
-    ("most", "first", "last"), thinned([(2_500_000, 8, 8), (1_000_000, 4, 4), (600_000, 2, 1)], [(600_000, 2, 1)])
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("most", "first", "last"), [(2_500_000, 8, 8), (1_000_000, 4, 4), (600_000, 2, 1)])
 def test_where_memory_is_scarce_fewer_points_then_fewer_models_are_asked_at_once(
     most: int, first: int, last: int
 ) -> None:

@@ -61,6 +61,7 @@ def test_without_delta_it_is_that_of_clopper_and_pearson() -> None:
     assert epsilon_bound(50, 100, 100, 0.0) == 0.0 == epsilon_bound(0, 10, 10, 0.0)
 
 
+@pytest.mark.long
 def test_it_falls_with_delta_and_with_the_level_and_rises_with_the_guesses() -> None:
     assert epsilon_bound(90, 100, 100, 0.0) > epsilon_bound(90, 100, 100, 1e-4) > epsilon_bound(90, 100, 1000, 1e-4)
     assert epsilon_bound(90, 100, 100, 1e-4) > epsilon_bound(90, 100, 100, 1e-4, 0.99) > 0

@@ -172,7 +172,7 @@ def test_a_graph_is_given_its_inputs_in_the_type_that_it_declares(taken: str, gi
     assert given == "INT64" or torch.equal(found, sums)
 
 
-@pytest.mark.parametrize("wrong", [0.5, 2.0**40, float("nan")])
+@pytest.mark.parametrize("wrong", thinned([0.5, 2.0**40, float("nan")], [0.5]))
 def test_a_program_of_whole_numbers_refuses_others_in_one_line(wrong: float, tmp_path: Path) -> None:
     x = torch.tensor([[1.0, 2.0], [3.0, wrong]])
     runs = [onnx(typed(TensorProto.INT32, TensorProto.FLOAT), "m.onnx")]

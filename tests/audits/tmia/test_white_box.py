@@ -22,7 +22,10 @@ from audits.tmia.white_box import displacement, nasr_features, proxy_head
 from audits.training.fit import train_model
 from audits.training.recipe import Recipe
 from tests.audits.tmia.made_up_answers import WHITE_BOX
+from tests.cases.families import thinned
 
+QUICK = [name for name in WHITE_BOX if name != "nasr"]
+"""Attacks that train no network of many epochs."""
 ASKED, OWN, PROXY, SHADOWS, TARGETS = 120, 60, 120, 3, 2
 
 
@@ -135,7 +138,7 @@ def over_fitted() -> tuple[WhiteBox, np.ndarray]:
     return seen, targets[2]
 
 
-@pytest.mark.parametrize("name", WHITE_BOX)
+@pytest.mark.parametrize("name", thinned(WHITE_BOX, QUICK))
 def test_over_fitted_models_show_their_training_set(name: str) -> None:
     _, member = over_fitted()
     found = found_of_over_fitted(name)
@@ -144,7 +147,7 @@ def test_over_fitted_models_show_their_training_set(name: str) -> None:
     assert called[member].mean() > called[~member].mean() + 0.1
 
 
-@pytest.mark.parametrize("name", WHITE_BOX)
+@pytest.mark.parametrize("name", thinned(WHITE_BOX, QUICK))
 def test_where_members_and_others_are_exchanged_there_is_chance(name: str) -> None:
     _, member = over_fitted()
     found = found_of_over_fitted(name)

@@ -138,7 +138,7 @@ def test_only_what_its_architecture_lets_and_nobody_watches_is_recorded(monkeypa
         assert not file.recordable(standardised(small(1).to(GPU), (0.5,), (0.5,)), alone)
 
 
-@pytest.mark.parametrize("name", thinned(MODELS, ("cnn", "mlp", "swin_t")))
+@pytest.mark.parametrize("name", thinned(MODELS, ("cnn", "mlp")))
 def test_what_is_recorded_waits_for_nothing(name: str) -> None:
     """On a pretended GPU: a real one refuses to record what waits, and is of no use afterwards."""
     with pretended() as counts:

@@ -142,7 +142,8 @@ def slow_bounded_sums(model: nn.Module, data: TensorSet, bound: float, smoothing
 @pytest.mark.parametrize(
     ("name", "bound"),
     thinned(
-        ((name, bound) for name in MODELS for bound in (0.3, 1e9)), [*((name, 0.3) for name in MODELS), ("mlp", 1e9)]
+        ((name, bound) for name in MODELS for bound in (0.3, 1e9)),
+        [*((name, 0.3) for name in MODELS if name != "resnet18"), ("mlp", 1e9)],
     ),
 )
 def test_bounded_gradients_are_those_of_a_loop_over_points(name: str, bound: float) -> None:

@@ -132,6 +132,7 @@ def test_the_model_that_diverges_is_named() -> None:
         fit_stacked(models, sets(), PLAIN, seeds=list(range(MODELS)))
 
 
+@pytest.mark.long
 def test_where_memory_does_not_suffice_for_all_models_each_half_is_trained_in_its_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -80,7 +80,7 @@ def held_out(keeper: Keeper) -> Any:
 )
 def test_a_watched_training_lost_behind_any_step_has_seen_the_same(train: Any) -> None:
     whole, total = arrays(train(NEVER)), steps_of(train)
-    for step in (2, total) if train is watched else (3, total):
+    for step in (2,) if train is watched else (3, total):
         found, after = lost_and_resumed(train, step)
         assert after == total - step
         again = arrays(found)
