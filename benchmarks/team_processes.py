@@ -21,10 +21,12 @@ Work = Callable[..., Any]
 def by_team(size: int, place: Path, work: Work, *arguments: Any) -> list[Any]:
     """Return what ``work(team, *arguments)``, a function of a module, returns in each of ``size`` processes.
 
-    They are forked from a process that has imported PyTorch and done nothing with it, once for all teams.
+    They are forked from a process that has imported PyTorch and the first team's module, and done nothing with them.
     """
     place.mkdir(parents=True)
-    get_context("forkserver").set_forkserver_preload([__name__, "torch._dynamo"])  # which optimizers import
+    get_context("forkserver").set_forkserver_preload(
+        [__name__, "torch._dynamo", work.__module__]
+    )  # which optimizers import
     start_processes(
         joined, (size, str(place), secrets.token_bytes(32), work, arguments), nprocs=size, start_method="forkserver"
     )

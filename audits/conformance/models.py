@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import safetensors.torch
 import torch
@@ -38,6 +39,12 @@ class ModelCase:
         if self.tokens:
             return torch.randint(1, self.tokens, (count, *self.shape), generator=generator)
         return torch.rand(count, *self.shape, generator=generator)
+
+    @cached_property
+    def trained(self) -> nn.Module:
+        """A model after two epochs, which checks may only read."""
+        data = TensorSet(self.points(16), torch.arange(16) % self.classes)
+        return fit(self.build(), data, Recipe(optimizer="sgd", learning_rate=0.1, epochs=2, batch_size=8), seed=0)
 
 
 def equal_seeds(case: ModelCase) -> None:
@@ -96,7 +103,7 @@ def points_apart(case: ModelCase) -> None:
 
 def all_learn(case: ModelCase) -> None:
     """Training moves every parameter."""
-    model, untouched = trained(case), case.build()
+    model, untouched = case.trained, case.build()
     moved = dict(untouched.named_parameters())
     still = [name for name, value in model.named_parameters() if torch.equal(value, moved[name])]
     must(not still, f"{', '.join(still[:3])} did not move in two epochs of SGD; use it in forward, or drop it")
@@ -104,7 +111,7 @@ def all_learn(case: ModelCase) -> None:
 
 def stored(case: ModelCase) -> None:
     """Weights survive the store: a new model with them gives the same answers bit for bit."""
-    model, other = trained(case), case.build(9)
+    model, other = case.trained, case.build(9)
     state = {name: value.contiguous().clone() for name, value in model.state_dict().items()}
     other.load_state_dict(safetensors.torch.load(safetensors.torch.save(state)))
     x = case.points(4)
@@ -126,9 +133,3 @@ def settled(case: ModelCase, model: nn.Module) -> nn.Module:
     with torch.no_grad():
         model.train()(x if case.tokens else x.to(dtype))
     return model.eval()
-
-
-def trained(case: ModelCase) -> nn.Module:
-    """Return a model after two epochs."""
-    data = TensorSet(case.points(16), torch.arange(16) % case.classes)
-    return fit(case.build(), data, Recipe(optimizer="sgd", learning_rate=0.1, epochs=2, batch_size=8), seed=0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from audits.addresses import on_this_machine, place_of, remote, sent_to
 from audits.credentials import mask, unusable_by
+from tests.cases.families import as_one
 
 
-@pytest.mark.parametrize(
-    ("address", "place", "sent"),
+@as_one(
+    "address, place, sent",
     [
         ("https://Models.example.org/predict?x=1", "models.example.org", ""),
         ("https://models.example.org:443/", "models.example.org", ""),
@@ -36,8 +35,8 @@ def test_a_place_is_the_host_or_the_bucket(address: str, place: str, sent: str) 
     assert (place_of(shown), sent_to(shown)) == (place, sent)
 
 
-@pytest.mark.parametrize(
-    ("address", "sent"),
+@as_one(
+    "address, sent",
     [
         ("s3://bucket/x?endpoint_override=good&endpoint_override=author.example", "aws-keys"),
         ("s3://bucket/x?endpoint%5Foverride=author.example/x", "aws-keys"),

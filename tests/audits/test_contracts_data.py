@@ -22,6 +22,7 @@ from tests.audits.data.test_cifar import write_binary
 from tests.audits.data.test_image_folders import image_folder
 from tests.audits.data.test_imagenet import write_imagenet
 from tests.audits.data.test_imdb import REVIEWS
+from tests.cases.families import as_one
 from tests.cases.small_data_sets import small_dataset, write_idx_set
 
 
@@ -92,24 +93,21 @@ def test_every_registered_data_set_is_here() -> None:
     assert set(MADE) == set(CATALOGUE)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("source", CATALOGUE)
-def test_every_set_keeps_to(source: str, check: Callable[[DataCase], None], tmp_path: Path) -> None:
-    name = MADE[source](tmp_path)
-    check(DataCase(name, None if source in ("digits", "fashion14", "toy2d") else tmp_path))
-
-
-@pytest.mark.parametrize("source", CATALOGUE)
-def test_a_set_has_as_many_points_as_its_description_says(source: str, tmp_path: Path) -> None:
+def test_every_set_keeps_to_the_checks_and_has_as_many_points_as_its_description_says(
+    source: str, tmp_path: Path
+) -> None:
     name = MADE[source](tmp_path)
     root = None if source in ("digits", "fashion14", "toy2d") else tmp_path
+    for check in CHECKS:
+        check(DataCase(name, root))
     told, data = describe(name, root), load(name, root)
     assert told.points in (0, len(data)) or (source in PUBLISHED and told.points > len(data))
     with pytest.raises(ValueError, match="read-only"):
         data.labels[0] = 1
 
 
-@pytest.mark.parametrize("source", sorted(set(CATALOGUE) - {"digits", "fashion14", "toy2d"}))
+@as_one("source", sorted(set(CATALOGUE) - {"digits", "fashion14", "toy2d"}))
 def test_a_set_that_is_not_there_or_is_asked_for_oddly_is_refused_in_a_line(source: str, tmp_path: Path) -> None:
     name = {
         "folder": "folder:x",

@@ -20,6 +20,7 @@ from tests.audits.apollo.evidence.scene import (
     make_scene,
     shorten_searches,
 )
+from tests.cases.families import as_one
 from tests.cases.synthetic_evidence import make_evidence
 
 
@@ -33,7 +34,7 @@ def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     shorten_searches(monkeypatch)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@as_one("name", KINDS)
 def test_a_kind_declares_what_it_reads(name: str) -> None:
     kind = KINDS[name]
     assert set(kind.reads) <= {"online", "offline"} and kind.reads
@@ -60,10 +61,10 @@ def test_gathering_twice_gives_the_same_whatever_the_global_generators(scene: Sc
 
 @pytest.mark.parametrize("name", LABEL_KINDS)
 def test_a_target_is_asked_as_often_as_the_kind_says_and_only_about_its_own_candidates(scene: Scene, name: str) -> None:
-    asked = scene.label_oracles()
+    cost = KINDS[name].queries(SETTINGS, BUDGET)
+    asked = scene.label_oracles(cost)  # which answer no further query
     earlier = {before: scene.gather(before) for before in KINDS[name].after}
     found = KINDS[name]().gather(replace(scene.case(name), labels=asked, earlier=earlier))
-    cost = KINDS[name].queries(SETTINGS, BUDGET)
     for owner, oracle in asked.items():
         own = scene.questions.owner == owner
         assert set(oracle.counter.asked(scene.questions.ids[own]).tolist()) == {cost}
@@ -75,7 +76,6 @@ def test_a_target_is_asked_as_often_as_the_kind_says_and_only_about_its_own_cand
 def test_a_budget_below_the_cost_is_refused(scene: Scene, name: str) -> None:
     cost = KINDS[name].queries(SETTINGS, BUDGET)
     case = scene.case(name)
-    KINDS[name]().gather(replace(case, labels=scene.label_oracles(cost)))
     with pytest.raises(BadInput, match="budget"):
         KINDS[name]().gather(replace(case, labels=scene.label_oracles(cost - 1)))
 
@@ -116,7 +116,7 @@ def cut(part: Part, rows: slice) -> Part:
     return part.of(arrays)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@as_one("kind", KINDS)
 def test_shards_joined_in_order_are_the_whole(kind: str) -> None:
     whole = make_evidence(7, candidates=11, kinds=[kind])[0].parts[kind]
     shards = [cut(whole, rows) for rows in (slice(0, 4), slice(4, 5), slice(5, 11))]
@@ -126,7 +126,7 @@ def test_shards_joined_in_order_are_the_whole(kind: str) -> None:
         assert getattr(joined, field).dtype == values.dtype
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@as_one("kind", KINDS)
 def test_arrays_of_evidence_are_read_back_as_they_were(kind: str) -> None:
     whole = make_evidence(8, candidates=5, kinds=[kind])[0].parts[kind]
     assert set(whole.axes) == set(whole.arrays())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from audits.conformance.models import CHECKS, ModelCase
 from audits.errors import BadInput
 from audits.models import MODELS, make_model
+from tests.cases.families import as_one
 
 CLASSES = 5
 
@@ -41,14 +41,15 @@ def test_every_registered_architecture_is_here() -> None:
     assert set(MODELS) == set(SMALL)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", MODELS)
-def test_every_architecture_keeps_to(name: str, check: Callable[[ModelCase], None]) -> None:
+def test_every_architecture_keeps_to(name: str) -> None:
     small = SMALL[name]
-    check(ModelCase(make_model(name, small.settings), small.shape, CLASSES, small.tokens))
+    case = ModelCase(make_model(name, small.settings), small.shape, CLASSES, small.tokens)
+    for check in CHECKS:
+        check(case)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@as_one("name", MODELS)
 def test_a_single_class_and_unknown_settings_are_refused(name: str) -> None:
     with pytest.raises(BadInput, match=f"{name} needs at least 2 classes"):
         make_model(name, SMALL[name].settings).build(SMALL[name].shape, 1, 0)

@@ -24,6 +24,7 @@ from audits.tmia.selectors import SELECTORS
 from audits.training.engines.base import ENGINES
 from audits.uniqueness.rankings import RANKINGS
 from audits.unlearning import UNLEARNERS
+from tests.cases.families import as_one
 from tune_spaces import SWEEPS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -41,43 +42,42 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     TMIA,
     UNLEARNERS,
 )
-EVERY = [(table, name) for table in REGISTRIES for name in table]
 
 
 def package(table: Registry[Any]) -> str:
     return table.package
 
 
-@pytest.mark.parametrize(("table", "name"), EVERY, ids=[f"{table.package}-{name}" for table, name in EVERY])
-def test_a_component_knows_its_name_and_says_in_a_sentence_what_it_is(table: Registry[Any], name: str) -> None:
-    entry = table[name]
-    if table is SWEEPS:
-        assert entry.name == name and entry.title
-        return
-    if table is CATALOGUE:
-        assert entry.form.startswith(name) and entry.description
-        return
-    assert ((entry.__doc__ or "").strip().partition("\n\n")[0]).endswith((".", ":"))
-    if isinstance(entry, type):
-        assert entry.name == name
-        assert entry.__module__.startswith(f"{table.package}.")
+@as_one("table", REGISTRIES)
+def test_a_component_knows_its_name_and_says_in_a_sentence_what_it_is(table: Registry[Any]) -> None:
+    for name in table:
+        entry = table[name]
+        if table is SWEEPS:
+            assert entry.name == name and entry.title
+        elif table is CATALOGUE:
+            assert entry.form.startswith(name) and entry.description, name
+        else:
+            assert ((entry.__doc__ or "").strip().partition("\n\n")[0]).endswith((".", ":")), name
+            if isinstance(entry, type):
+                assert entry.name == name
+                assert entry.__module__.startswith(f"{table.package}."), name
 
 
-@pytest.mark.parametrize("table", REGISTRIES, ids=package)
+@as_one("table", REGISTRIES)
 def test_names_are_sorted_and_counted(table: Registry[Any]) -> None:
     assert list(table) == sorted(table) and len(table) == len(set(table)) > 0
     assert all(name in table for name in table)
     assert "no such name" not in table and None not in table
 
 
-@pytest.mark.parametrize("table", REGISTRIES, ids=package)
+@as_one("table", REGISTRIES)
 def test_a_name_is_given_once(table: Registry[Any]) -> None:
     taken = next(iter(table))
     with pytest.raises(RuntimeError, match=f"{table.kind} '{taken}' is registered twice"):
         table.register(taken)(object())
 
 
-@pytest.mark.parametrize("table", REGISTRIES, ids=package)
+@as_one("table", REGISTRIES)
 def test_an_unknown_name_is_answered_with_a_close_match_and_all_names(table: Registry[Any]) -> None:
     known = max(table, key=len)
     with pytest.raises(BadInput, match=f"unknown {table.kind} ") as caught:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -13,11 +12,12 @@ from audits.tmia.selectors import SELECTORS
 from audits.uniqueness.accumulate import InBatch, Trace
 from audits.uniqueness.rankings import RANKINGS
 from tests.audits.tmia.test_selectors import CANDIDATES, make_case
+from tests.cases.families import as_one
 
 # ------------------------------------------------------------------------------------------------------- selectors
 
 
-@pytest.mark.parametrize("name", SELECTORS)
+@as_one("name", SELECTORS)
 def test_every_selector_scores_every_candidate_and_the_same_twice(name: str) -> None:
     case, untouched = make_case(), make_case()
     first, second = (SELECTORS[name]().select(case) for _ in range(2))
@@ -49,7 +49,7 @@ def made_up_trace(points: int = 7, checkpoints: int = 3) -> Trace:
     )
 
 
-@pytest.mark.parametrize("name", RANKINGS)
+@as_one("name", RANKINGS)
 def test_a_ranking_scores_every_point_and_reads_a_seed_only_if_it_is_random(name: str) -> None:
     trace, untouched = made_up_trace(), made_up_trace()
     first, again, other = (RANKINGS[name](trace, seed) for seed in (1, 1, 2))
@@ -85,7 +85,7 @@ def test_every_layer_with_a_rule_is_here() -> None:
     assert sorted(key_of(type(module)) for module, _ in MODULES) == list(LAYERS)
 
 
-@pytest.mark.parametrize(("module", "x"), MODULES, ids=lambda part: type(part).__name__)
+@as_one("module, x", MODULES)
 def test_a_rules_rows_are_the_gradients_of_single_points(module: nn.Module, x: torch.Tensor) -> None:
     module = module.double()
     rule = rule_of(module)
@@ -105,7 +105,7 @@ def test_a_rules_rows_are_the_gradients_of_single_points(module: nn.Module, x: t
 OUTER = [(module, x) for module, x in MODULES if isinstance(rule_of(module), OuterRule)]
 
 
-@pytest.mark.parametrize(("module", "x"), OUTER, ids=lambda part: type(part).__name__)
+@as_one("module, x", OUTER)
 def test_the_ghost_kernel_of_a_rule_is_the_inner_product_of_its_rows(module: nn.Module, x: torch.Tensor) -> None:
     module = module.double()
     rule = rule_of(module)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import fields, replace
 
 import pytest
@@ -30,6 +29,7 @@ from tests.audits.unlearning.cases import (
     same_state,
     trained,
 )
+from tests.cases.families import as_one, thinned
 
 
 def test_every_registered_method_is_tested_here() -> None:
@@ -41,28 +41,29 @@ def brief(name: str) -> dict[str, int]:
     return {"iterations": 4} if name == "sfr_on" else {} if name in CONTROLS else {"epochs": 1}
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", UNLEARNERS)
-def test_every_method_keeps_to(name: str, check: Callable[[UnlearnerCase], None]) -> None:
-    method, sets = make_unlearner(name, SETTINGS[name] | brief(name)), (points(FORGET, 1), points(RETAIN, 2))
-    check(UnlearnerCase(method, trained(), *sets, replace(RECIPE, epochs=1), build))
+def test_every_method_keeps_to(name: str) -> None:
+    method = make_unlearner(name, SETTINGS[name] | brief(name))
+    for check in CHECKS:
+        sets = points(FORGET, 1), points(RETAIN, 2)
+        check(UnlearnerCase(method, trained(), *sets, replace(RECIPE, epochs=1), build))
 
 
 @pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"identity"}))
 def test_every_method_but_identity_moves_the_weights(name: str) -> None:
     model = trained()
-    assert not same_state(model, run(name, model))
+    assert not same_state(model, run(name, model, **brief(name)))
 
 
 @pytest.mark.parametrize("name", UNLEARNERS)
 def test_another_seed_gives_another_result(name: str) -> None:
     model = trained()
-    first = run(name, model)
-    assert same_state(first, run(name, model.requires_grad_(False)))
-    assert same_state(first, run(name, model, seed=5)) == (name == "identity")
+    first = run(name, model, **brief(name))
+    assert same_state(first, run(name, model.requires_grad_(False), **brief(name)))
+    assert same_state(first, run(name, model, seed=5, **brief(name))) == (name == "identity")
 
 
-@pytest.mark.parametrize("name", UNLEARNERS)
+@as_one("name", UNLEARNERS)
 def test_flags_say_what_a_method_is(name: str) -> None:
     method = UNLEARNERS[name]
     assert method.name == name
@@ -79,7 +80,7 @@ def test_a_run_that_diverges_is_reported(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNLEARNERS)
 def test_only_the_sets_that_a_method_says_it_reads_decide_its_result(name: str) -> None:
-    model, method = trained(), make_unlearner(name, SETTINGS[name])
+    model, method = trained(), make_unlearner(name, SETTINGS[name] | brief(name))
     forget, retain = points(FORGET, 1), points(RETAIN, 2)
 
     def result(forget: TensorSet, retain: TensorSet) -> nn.Module:
@@ -90,8 +91,8 @@ def test_only_the_sets_that_a_method_says_it_reads_decide_its_result(name: str) 
     assert same_state(usual, result(forget, points(RETAIN, 9))) == (not method.reads_retain)
 
 
-@pytest.mark.parametrize("kind", ["forget", "retain"])
-@pytest.mark.parametrize("name", UNLEARNERS)
+@as_one("kind", ["forget", "retain"])
+@as_one("name", UNLEARNERS)
 def test_an_empty_set_is_refused_where_it_is_read_and_ignored_where_not(name: str, kind: str) -> None:
     method = make_unlearner(name, SETTINGS[name])
     sets = {"forget": points(FORGET, 1), "retain": points(RETAIN, 2)} | {kind: points(0, 3)}
@@ -103,7 +104,7 @@ def test_an_empty_set_is_refused_where_it_is_read_and_ignored_where_not(name: st
         assert not found.training
 
 
-@pytest.mark.parametrize(("forgotten", "retained"), [(1, 5), (1, 2), (3, 2), (9, 3)])
+@pytest.mark.parametrize(("forgotten", "retained"), thinned([(1, 5), (1, 2), (3, 2), (9, 3)], [(1, 2), (9, 3)]))
 @pytest.mark.parametrize("name", UNLEARNERS)
 def test_sets_below_a_batch_serve_models_with_batch_norm_and_dropout(name: str, forgotten: int, retained: int) -> None:
     model = trained()
@@ -114,7 +115,8 @@ def test_sets_below_a_batch_serve_models_with_batch_norm_and_dropout(name: str, 
 
 @pytest.mark.parametrize("name", UNLEARNERS)
 def test_byte_images_serve_convolutional_models(name: str) -> None:
-    kind, generator = make_model("resnet18", {"width": 2}), torch.Generator().manual_seed(0)
+    kind = make_model("cnn", {"channels": [4], "hidden": 8, "dropout": 0.1})
+    generator = torch.Generator().manual_seed(0)
     images = torch.randint(256, (9, 1, 8, 8), generator=generator, dtype=torch.uint8)
     data, recipe = TensorSet(images, torch.arange(9) % CLASSES), Recipe(epochs=1, batch_size=4)
     forget, retain = TensorSet(data.x[:3], data.y[:3]), TensorSet(data.x[3:], data.y[3:])
@@ -152,14 +154,14 @@ REFUSED = {
 RULED = [(name, setting, allowed.words) for name in UNLEARNERS for setting, allowed in rules(UNLEARNERS[name]).items()]
 
 
-@pytest.mark.parametrize("name", UNLEARNERS)
+@as_one("name", UNLEARNERS)
 def test_every_number_among_the_settings_says_what_it_may_be(name: str) -> None:
     method = make_unlearner(name, {})
     numbers = {field.name for field in fields(method) if type(getattr(method, field.name)) in (int, float)}
     assert numbers == set(rules(type(method)))
 
 
-@pytest.mark.parametrize(("name", "setting", "words"), RULED, ids=lambda part: part.replace(" ", "-"))
+@as_one("name, setting, words", RULED)
 def test_settings_that_cannot_work_are_refused_before_anything_is_trained(name: str, setting: str, words: str) -> None:
     for value in REFUSED[words]:
         wanted = f"allowed: {words}" if math.isfinite(value) else "it must be finite"

@@ -8,10 +8,11 @@ from typing import NoReturn
 import pytest
 
 from audits import extras
+from tests.cases.families import as_one
 
 
-@pytest.mark.parametrize(
-    ("package", "extra"),
+@as_one(
+    "package, extra",
     [("opacus", "dp"), ("transformers", "text"), ("onnxruntime", "onnx"), ("optuna", "tune"), ("ray", "cluster")],
 )
 def test_a_package_is_installed_by_the_extra_that_is_for_it(package: str, extra: str) -> None:

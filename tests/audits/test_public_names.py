@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases.families import as_one
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = {
     "audits.apollo": """ATTACKS KINDS Attack Candidates Case Evidence Finding ForgetClasses ForgetIds Group Kind Member
@@ -70,7 +72,7 @@ LIGHT = (
 """Modules in which plans look names up: they import neither torch nor anything else that takes seconds."""
 
 
-@pytest.mark.parametrize("package", PUBLIC)
+@as_one("package", PUBLIC)
 def test_the_names_of_a_package_are_those_listed_and_can_be_imported(package: str) -> None:
     module = pkgutil.resolve_name(package)
     modules = {found.name for found in pkgutil.iter_modules(module.__path__)}

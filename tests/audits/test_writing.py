@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from audits.writing import CannotWrite, make_folder, opened_to_append, write_together, write_whole
+from tests.cases.families import as_one
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("orchestrator", "audits", "actors", "tune_spaces")
@@ -114,15 +115,12 @@ def test_all_files_are_written_by_one_module() -> None:
     assert not (found := bare(ROOT)), "use audits.writing:\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+@as_one("line", [
         "open(file, 'w')", "file.open('ab')", "file.open(mode='r+b')", "file.write_text('')", "figure.savefig(file)",
         "pq.write_table(table, file)", "os.open(file, os.O_CREAT | os.O_WRONLY)", "sqlite3.connect(file)",
         "part.replace(file)",
         "np.savez(file, a=a)", "file.mkdir()", "shutil.copytree(a, b)", "frame.to_csv(file)", "save_file(state, file)",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_new_bare_write_is_found(line: str, tmp_path: Path) -> None:
     (tmp_path / "audits").mkdir()
     (tmp_path / "audits" / "new.py").write_text(f"def new(file):\n    {line}\n")
@@ -138,7 +136,7 @@ def test_every_exception_is_still_needed() -> None:
     assert set(ALLOWED) <= found
 
 
-@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "../own"])
+@as_one("name", ["..", ".", "", "a/b", "../own"])
 def test_a_name_leads_out_of_no_folder(name: str, tmp_path: Path) -> None:
     (tmp_path / "run" / "a").mkdir(parents=True)
     with pytest.raises(CannotWrite):

@@ -1,11 +1,12 @@
 """Families of tests that differ in values alone: some members run by default, the others are marked long.
 
-``family`` tells them by the numbers of their rows, ``thinned`` by their values.
+``family`` tells them by the numbers of their rows, ``thinned`` by their values; ``as_one`` makes one test of them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -55,3 +56,46 @@ def thinned(family: Iterable[Any], short: Collection[Any]) -> list[Any]:
 def values_of(member: Any) -> tuple[Any, ...]:
     """Return the values of all arguments."""
     return member if isinstance(member, tuple) else (member,)
+
+
+def as_one(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test with every row of a table, as ``pytest.mark.parametrize`` does, but as one test.
+
+    For rows that take milliseconds, less than pytest takes to run and report one. All rows are run; a failure names
+    those that failed. Stacked tables are combined; of a test's fixtures ``tmp_path`` is a folder of each row's own,
+    all others are shared by the rows. ``names``: with commas between them.
+    """
+    fields, rows = [name.strip() for name in names.split(",")], list(rows)
+    assert rows, "a table has rows"
+
+    def joined(test: Callable[..., None]) -> Callable[..., None]:
+        def every(**others: Any) -> None:
+            failed = []
+            for number, row in enumerate(rows):
+                values = dict(zip(fields, row if len(fields) > 1 else (row,), strict=True))
+                try:
+                    test(**of_a_row(others, number), **values)
+                except (Exception, pytest.fail.Exception) as error:
+                    error.add_note(", ".join(f"{name} = {value!r:.200}" for name, value in values.items()))
+                    failed.append(error)
+            if failed:
+                raise failed[0] if len(failed) == 1 else BaseExceptionGroup("rows that fail", failed)
+
+        for name in ("__name__", "__qualname__", "__doc__", "__module__", "__dict__"):
+            setattr(every, name, getattr(test, name))
+        taken = inspect.signature(test)
+        left = [parameter for name, parameter in taken.parameters.items() if name not in fields]
+        assert len(left) == len(taken.parameters) - len(fields), "the test takes what the table gives"
+        every.__signature__ = taken.replace(parameters=left)  # type: ignore[attr-defined]  # read by pytest
+        return every
+
+    return joined
+
+
+def of_a_row(fixtures: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return the fixtures of a row, with a new folder as ``tmp_path``."""
+    if "tmp_path" not in fixtures:
+        return dict(fixtures)
+    folder = fixtures["tmp_path"] / f"row-{number}"
+    folder.mkdir()
+    return {**fixtures, "tmp_path": folder}

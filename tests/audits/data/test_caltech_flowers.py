@@ -14,6 +14,7 @@ from audits.data.catalogue import describe, load
 from audits.data.flowers102 import CLASSES as FLOWERS
 from audits.data.flowers102 import matlab_tables
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 KINDS = ("Faces", "accordion", "airplanes")
 LABELS = [102, 1, 1, 33, 102, 7, 5, 2]  # of images 1 to 8
@@ -150,8 +151,8 @@ def test_images_without_their_tables_are_not_the_flowers(flowers: Path) -> None:
     assert not describe("flowers102", flowers).present
 
 
-@pytest.mark.parametrize(
-    ("labels", "parts", "says"),
+@as_one(
+    "labels, parts, says",
     [
         ([0, *LABELS[1:]], {}, r"labels go from 0 to 102; allowed: 1 to 102"),
         ([103, *LABELS[1:]], {}, r"labels go from 1 to 103"),

@@ -11,6 +11,7 @@ import torch
 
 from audits.data.catalogue import Dataset, describe, load
 from audits.errors import BadInput
+from tests.cases.families import as_one
 from tests.cases.small_data_sets import small_dataset
 
 # Dataset
@@ -30,7 +31,7 @@ def test_a_dataset_cannot_be_changed() -> None:
         small_dataset().inputs[0] = 0
 
 
-@pytest.mark.parametrize("part", ["inputs", "labels", "classes", "range", "shape", "dtype"])
+@as_one("part", ["inputs", "labels", "classes", "range", "shape", "dtype"])
 def test_the_fingerprint_depends_on_every_part_but_the_name(part: str) -> None:
     inputs = np.zeros((4, 1, 2, 2), np.float32)
     labels = np.array([0, 1, 0, 1])
@@ -47,8 +48,8 @@ def test_the_fingerprint_depends_on_every_part_but_the_name(part: str) -> None:
     assert changed.fingerprint != base.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("inputs", "labels", "says"),
+@as_one(
+    "inputs, labels, says",
     [
         (np.zeros((2, 3)), np.zeros(2, np.int64), "float64"),
         (np.zeros((2, 3), np.uint8), np.zeros(2, np.int64), r"\(N, C, H, W\)"),
@@ -90,8 +91,8 @@ def test_a_root_that_is_given_is_the_only_place_searched(tmp_path: Path) -> None
     assert all(place.startswith(str(tmp_path)) for place in facts.where)
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
+@as_one(
+    "name, says",
     [
         ("folder", "folder:PATH"),
         ("digits:more", "its form is digits"),

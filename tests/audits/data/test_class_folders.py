@@ -17,6 +17,7 @@ from audits.data.catalogue import describe, encoded, load
 from audits.data.class_folders import SUFFIXES, read_class_folders
 from audits.data.sharding import write_image_shards
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 NAMES = st.text("ab-_. ä0Z", min_size=1, max_size=3).filter(lambda name: set(name) != {"."})
 ENDINGS = st.sampled_from(
@@ -58,7 +59,7 @@ def test_endings_are_those_of_torchvision() -> None:
     assert set(SUFFIXES) == set(IMG_EXTENSIONS)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(TREES, st.booleans())
 def test_any_tree_is_listed_as_by_image_folder(tree: set[tuple[str, tuple[str, ...], str, str]], links: bool) -> None:
     root = Path(tempfile.mkdtemp())
@@ -85,7 +86,7 @@ def test_any_tree_is_listed_as_by_image_folder(tree: set[tuple[str, tuple[str, .
         shutil.rmtree(f"{root} elsewhere")
 
 
-@pytest.mark.parametrize(
+@as_one(
     "files",
     [
         ["a/x/1.png", "a/2.png", "a/img_10.png", "a/img_9.png", "a/y.png/1.png", "a/y.png/0.png"],
@@ -94,7 +95,6 @@ def test_any_tree_is_listed_as_by_image_folder(tree: set[tuple[str, tuple[str, .
         ["a/photo.TIF", "a/scan.tiff", "a/Z.JPEG", "a/a.webp", "a/é.png", "a/ .png", "a/.jpg", "a/x.gif", "a/x"],
         [".hidden/0.png", "a/0.png"],
     ],
-    ids=["nested", "punctuation", "hidden", "endings", "hidden class"],
 )
 def test_files_are_listed_as_by_image_folder(tmp_path: Path, files: list[str]) -> None:
     assert same(plant(tmp_path, *files, "b/0.png"))
@@ -114,7 +114,7 @@ def linked(place: Path, links: dict[str, str]) -> Path:
     return root
 
 
-@pytest.mark.parametrize("links", [{"a/up": ".."}, {"a/self": "."}, {"b/far": "../.."}, {"a/x": "../b", "b/y": "../a"}])
+@as_one("links", [{"a/up": ".."}, {"a/self": "."}, {"b/far": "../.."}, {"a/x": "../b", "b/y": "../a"}])
 def test_links_in_a_circle_are_refused(tmp_path: Path, links: dict[str, str]) -> None:
     with pytest.raises(BadInput, match=r"/[axby]/\w+.* is a link to .*: a circle"):
         read_class_folders(linked(tmp_path, links))
@@ -207,7 +207,7 @@ def test_answers_remembered_by_an_earlier_question_say_nothing_of_orientation(
     assert first == again and "2 of 2 images" in first[0]
 
 
-@pytest.mark.parametrize("compression", [None, "tiff_lzw", "tiff_adobe_deflate", "packbits"])
+@as_one("compression", [None, "tiff_lzw", "tiff_adobe_deflate", "packbits"])
 def test_tiff_is_read_and_of_several_pages_the_first(tmp_path: Path, compression: str | None) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (3, 4, 5, 3), dtype=np.uint8)
     first, *more = map(Image.fromarray, pixels)
@@ -244,8 +244,8 @@ def test_tiff_of_16_bits_is_refused(tmp_path: Path) -> None:
         load(f"folder:{tmp_path}")
 
 
-@pytest.mark.parametrize(
-    ("files", "way_out"),
+@as_one(
+    "files, way_out",
     [
         (["train/cat/0.png", "train/dog/0.png", "val/cat/0.png", "val/dog/0.png"], "folder:{}/train"),
         (["Train/cat/0.png", "TEST/0.png"], "folder:{}/Train"),
@@ -266,7 +266,7 @@ def test_parts_of_a_set_are_no_classes(tmp_path: Path, files: list[str], way_out
     assert str(caught.value).endswith(way_out.format(tmp_path)) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@as_one(
     "files",
     [
         ["train/0.png", "car/0.png", "plane/0.png"],
@@ -299,8 +299,8 @@ def test_imagenet_has_the_ids_of_image_folder_part_by_part(tmp_path: Path) -> No
     assert any(".txt 2" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(
-    ("files", "noted"),
+@as_one(
+    "files, noted",
     [
         (["Training/a/1", "Training/b/1", "PublicTest/a/1", "PublicTest/b/1", "PublicTest/c/1"], True),
         (["cat/day/1", "cat/night/1", "dog/day/1", "dog/5"], False),

@@ -23,6 +23,7 @@ from audits.data.points import arrays_of
 from audits.data.shards import read_shards, write_shards
 from audits.data.user import checked
 from audits.errors import BadInput
+from tests.cases.families import as_one
 from tests.cases.small_data_sets import small_dataset
 
 
@@ -42,7 +43,7 @@ def dealt(draw: st.DrawFn) -> tuple[Ids, list[Part], Ids, int]:
 
 
 @given(dealt())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_parts_have_their_sizes_and_share_no_group_and_halves_are_even(
     case: tuple[Ids, list[Part], Ids, int],
 ) -> None:
@@ -120,8 +121,8 @@ def test_shards_hold_the_points_and_not_their_groups(tmp_path: Path) -> None:
     assert read_shards("again", str(tmp_path / "shards")).fingerprint == data.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
+@as_one(
+    "text, says",
     [
         ("id,group\n0,a\n1,a\n", r"has no group for point 2 \(1 such point\); give each of 3 points one line"),
         ("id,group\n0,a\n1,a\n1,b\n", "has id 1 twice"),
@@ -148,8 +149,8 @@ def test_files_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path, name:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("groups", "says"),
+@as_one(
+    "groups, says",
     [
         ([1, 2], r"groups have shape \(2,\); needed: \(3,\)"),
         ([1.0, 2.0, float("nan")], "point 0 is '1.0', of type float"),
@@ -174,7 +175,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.lists(NAMES, min_size=2, max_size=6), encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_texts_are_the_same_groups_by_every_way_in_and_none_merge(
     tmp_path: Path, names: list[str], encoding: str
@@ -235,6 +236,7 @@ def test_a_missing_group_is_refused_alike_by_every_way_in(tmp_path: Path) -> Non
         load(f"npz:{tmp_path / 'numbers.npz'}")
 
 
+@settings(max_examples=40)
 @given(numbers=st.lists(st.integers(-2, 2) | st.integers(2**62, 2**66), min_size=2, max_size=6))
 def test_whole_numbers_of_any_width_do_not_merge(numbers: list[int]) -> None:
     wanted = [list(dict.fromkeys(numbers)).index(number) for number in numbers]

@@ -18,34 +18,29 @@ from hypothesis import strategies as st
 from audits.data.id_lists import Listed, read_list
 from audits.data.ids import Points
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 NAMES = ["cat/1.png", "cat/2.png", "dog/1.png", "dog/3.png", "dog/é b.png"]
 FOLDER = Points(5, lambda: NAMES, "/data/own/train")
 
 
-@pytest.mark.parametrize(
-    ("text", "point"),
-    [
+@as_one("text, point", [
         ("0", 0), ("4", 4), ("4.0", 4), (" 4 ", 4), ("cat/2.png", 1), ("./cat/2.png", 1), ("cat\\2.png", 1),
         ("/data/own/train/cat/2.png", 1), ("train/cat/2.png", 1), ("own/train/cat/2.png", 1), ("3.png", 3),
         ("dog/../cat/2.png", 1), ("dog/e\u0301 b.png", 4), (" dog/3.png", 3),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_point_is_read_in_every_way_in_which_it_can_mean_no_other(text: str, point: int) -> None:
     assert FOLDER.ids([text], "list").tolist() == [point]
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
+@as_one("text, named", [
         ("01", "'01'"), ("00", "'00'"), ("+1", "'+1'"), ("-1", "'-1'"), ("1e0", "'1e0'"), ("1.5", "'1.5'"),
         ("1_0", "'1_0'"), ("٣", "'٣'"), ("", "empty"), ("  ", "empty"), ("nan", "'nan'"), ("True", "'True'"),
         ("12345678901234567890", "outside"),
         ("5", "id 5"), ("1.png", "'cat/1.png' or 'dog/1.png'"), ("val/cat/2.png", "did you mean 'cat/2.png'"),
         ("/data/own/val/cat/2.png", "'cat/2.png'"), ("/cat/2.png", "no point"), ("cat/2", "did you mean 'cat/"),
         ("cat/9.png", "did you mean"), ("Cat/2.png", "did you mean 'cat/2.png'"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_may_mean_another_point_or_none_is_refused(text: str, named: str) -> None:
     with pytest.raises(BadInput) as refused:
         FOLDER.ids(["2", text], "list")
@@ -117,7 +112,7 @@ def outcome(file: Path, points: Points) -> str:
         return str(error)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5))
 def test_every_way_in_gives_the_same_points_or_the_same_refusal(tmp_path: Path, texts: list[str]) -> None:
     found = {}
@@ -151,8 +146,8 @@ def test_columns_of_numbers_are_what_their_digits_are(tmp_path: Path, ids: list[
         assert outcome(tmp_path / "f.parquet", points) == outcome(tmp_path / "f.npy", points) == found[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "named"),
+@as_one(
+    "name, content, named",
     [
         ("list.txt", "über\n".encode("latin-1"), ("UTF-8", "0xfc", "iconv")),
         ("list.csv", "id\nüber\n".encode("latin-1"), ("UTF-8", "line 2", "iconv")),

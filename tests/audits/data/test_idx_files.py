@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -18,9 +18,11 @@ from audits.data import idx
 from audits.data.catalogue import describe, load
 from audits.data.idx import average_blocks, read_idx, scaled
 from audits.errors import BadInput
+from tests.cases.families import as_one
 from tests.cases.small_data_sets import idx_bytes, write_idx_set
 
 
+@settings(max_examples=40)
 @given(hnp.arrays(np.uint8, (2, 1, 4, 8)), st.sampled_from([1, 2, 4]))
 def test_averages_are_means_of_blocks_rounded_half_up(images: npt.NDArray[np.uint8], size: int) -> None:
     averaged = average_blocks(images, size)
@@ -30,6 +32,7 @@ def test_averages_are_means_of_blocks_rounded_half_up(images: npt.NDArray[np.uin
         assert averaged[n, c, i, j] == math.floor(block.mean() + 0.5)
 
 
+@settings(max_examples=40)
 @given(hnp.arrays(np.uint8, (2, 1, 5, 5)), st.sampled_from([5, 6, 8]))
 def test_scaling_up_is_bilinear(images: npt.NDArray[np.uint8], size: int) -> None:
     wanted = torch.nn.functional.interpolate(torch.tensor(images).double(), (size, size), mode="bilinear")
@@ -57,8 +60,8 @@ def test_torchvisions_layout_and_orch_data_are_found(tmp_path: Path, monkeypatch
     assert describe("mnist").where == [str(tmp_path / "mnist")]
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
+@as_one(
+    "content, says",
     [
         (idx_bytes(np.zeros((2, 3, 3), np.uint8))[:-1], "not as long as its header says"),
         (idx_bytes(np.zeros((2, 3, 3), np.uint8)) + b"x", "not as long as its header says"),

@@ -10,6 +10,7 @@ from PIL import Image
 
 from audits.data.catalogue import describe, load
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 
 def image_folder(folder: Path, suffix: str = "pgm", mode: str = "L", size: tuple[int, int] = (4, 3)) -> Path:
@@ -40,7 +41,7 @@ def test_one_coloured_image_makes_all_three_channels(tmp_path: Path) -> None:
     assert (facts.points, facts.shape, facts.classes) == (5, (3, 3, 4), ("cat", "dog"))
 
 
-@pytest.mark.parametrize(("suffix", "tolerance"), [("jpg", 6), ("webp", 6), ("JPEG", 6), ("png", 0)])
+@as_one("suffix, tolerance", [("jpg", 6), ("webp", 6), ("JPEG", 6), ("png", 0)])
 def test_coloured_images_are_channels_first(tmp_path: Path, suffix: str, tolerance: int) -> None:
     dataset = load(f"folder:{image_folder(tmp_path / 'animals', suffix, 'RGB', (16, 16))}")
     means = dataset.inputs.astype(float).mean(axis=(2, 3))

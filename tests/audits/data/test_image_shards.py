@@ -159,6 +159,7 @@ def test_processes_that_write_shards_end_with_a_killed_parent(tmp_path: Path) ->
     assert done.returncode == -signal.SIGKILL and done.stdout.strip().isdigit()
 
 
+@pytest.mark.long
 def test_a_shard_whose_images_changed_since_is_written_again(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shards"
     subprocess.run([sys.executable, "-c", KILLED, str(root), str(folder)], check=False)

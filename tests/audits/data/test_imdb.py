@@ -11,6 +11,7 @@ from audits.data.imdb import describe, load
 from audits.data.source import CATALOGUE, parse
 from audits.data.text import MOST_WORDS, Vocabulary, WordPieces, most_frequent, words_of
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 REVIEWS = {
     "train/neg/1_2.txt": "A bad, bad film.<br /><br />Don't see it!",
@@ -103,7 +104,7 @@ TEXTS: dict[str, list[int]] = {
 LENGTHS = (4, 9, 200)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@as_one("text", TEXTS)
 def test_pieces_are_those_of_berts_own_tokeniser(text: str) -> None:
     for length in LENGTHS:
         wanted = [2, *TEXTS[text][: length - 2], 3]

@@ -22,6 +22,7 @@ from audits.queries.served.reading import Reading
 from audits.targets.recorded import check_columns
 from audits.targets.weights import read_weights
 from audits.training import transfer
+from tests.cases.families import as_one
 
 POINTER = (
     "version https://git-lfs.github.com/spec/v1\n"
@@ -54,7 +55,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", READERS)
+@as_one("what", READERS)
 def test_a_pointer_is_named_as_one(tmp_path: Path, what: str) -> None:
     name, read = READERS[what]
     (tmp_path / name).write_text(POINTER)

@@ -20,11 +20,12 @@ from audits.data.catalogue import describe, load
 from audits.data.dataset import Dataset
 from audits.data.shards import METADATA_KEY, pack, write_shards
 from audits.errors import BadInput
+from tests.cases.families import as_one
 from tests.cases.small_data_sets import small_dataset
 
 
 @pytest.mark.parametrize("floats", [False, True])
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(points=st.integers(1, 20), per_shard=st.integers(1, 25))
 def test_shards_give_back_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, floats: bool, points: int, per_shard: int
@@ -97,7 +98,7 @@ def test_shards_unpack_to_no_more_than_there_is_room_for(tmp_path: Path, monkeyp
     assert load(f"parquet:{tmp_path}").fingerprint == black.fingerprint
 
 
-@pytest.mark.parametrize(
+@as_one(
     "change",
     [
         {"dtype": "O"},
@@ -125,7 +126,7 @@ def test_a_header_that_does_not_fit_is_refused_in_one_line(change: dict[str, Any
         load(f"parquet:{tmp_path}")
 
 
-@pytest.mark.parametrize("shape", [[-1], [2, -4, -3], [0], [2**31], [2**40, 2**40]])
+@as_one("shape", [[-1], [2, -4, -3], [0], [2**31], [2**40, 2**40]])
 def test_points_of_a_size_that_no_row_has_are_refused(shape: list[int], tmp_path: Path) -> None:
     table = pq.read_table(io.BytesIO(pack(small_dataset())))
     header = json.loads(table.schema.metadata[METADATA_KEY]) | {"shape": shape}

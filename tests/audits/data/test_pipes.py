@@ -29,23 +29,25 @@ pytestmark = pytest.mark.timeout(120)
 KINDS = ("pipe", "link", "device")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["pipe", *(pytest.param(kind, marks=pytest.mark.long) for kind in KINDS[1:])])
 def odd(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """Return what makes a pipe, a link to one, or one to a device without end."""
     monkeypatch.chdir(tmp_path)
 
-    def make(name: str) -> Path:
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        if request.param == "device":
-            Path(name).symlink_to("/dev/zero")
-        elif request.param == "pipe":
-            os.mkfifo(name)
-        else:
-            os.mkfifo("a pipe")
-            Path(name).symlink_to(tmp_path / "a pipe")
-        return Path(name)
+    return lambda name: made(request.param, name)
 
-    return make
+
+def made(kind: str, name: str) -> Path:
+    """Make it in the working folder."""
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    if kind == "device":
+        Path(name).symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(name)
+    else:
+        os.mkfifo("a pipe")
+        Path(name).symlink_to(Path("a pipe").resolve())
+    return Path(name)
 
 
 SETS = {
@@ -104,6 +106,17 @@ def test_files(name: str, odd: Callable[[str], Path]) -> None:
     with pytest.raises(BadInput) as caught:
         READERS[name](path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_links_to_pipes_and_to_devices_are_refused_as_pipes_are(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("x.json", "x.parquet", "model.pt", "model"):
+        (tmp_path / f"of {name}").mkdir()
+        monkeypatch.chdir(tmp_path / f"of {name}")
+        with pytest.raises(BadInput):
+            READERS[name](made(kind, name))
 
 
 @pytest.mark.parametrize("name", ["x.pt", "x", "x.ts"])

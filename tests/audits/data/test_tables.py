@@ -15,6 +15,7 @@ from audits.data.bounded import table_within
 from audits.data.catalogue import describe, load
 from audits.data.tables import read_table
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 PIXELS = np.random.default_rng(0).integers(0, 255, (9, 6, 5), dtype=np.uint8)
 LABELS = np.arange(9) % 3
@@ -95,7 +96,7 @@ NO_TABLES = [
 ]
 
 
-@pytest.mark.parametrize(("make", "options", "pattern"), NO_TABLES)
+@as_one("make, options, pattern", NO_TABLES)
 def test_what_is_no_table_costs_one_line(tmp_path, make, options, pattern):
     pq.write_table(make(), tmp_path / "bad.parquet")
     with pytest.raises(BadInput, match=pattern):
@@ -135,16 +136,11 @@ Y = np.arange(ROWS) % 3
 PANDAS = {b"pandas": json.dumps({"index_columns": ["who", {"kind": "range"}]}).encode()}
 
 
-@pytest.mark.parametrize(
-    ("column", "metadata"),
-    [
+@as_one("column, metadata", [
         ("__index_level_0__", None), ("Unnamed: 0", None), ("", None), ("id", None), ("ID", None), ("member", None),
         ("split", None), ("group", None), ("is_member", None), ("who", PANDAS),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize(
-    "values", [np.arange(ROWS), np.array(["train", "test"] * (ROWS // 2))], ids=["numbers", "text"]
-)
+    ])  # fmt: skip
+@as_one("values", [np.arange(ROWS), np.array(["train", "test"] * (ROWS // 2))])
 def test_columns_that_number_rows_or_tell_of_membership_are_no_features(tmp_path, column, metadata, values):
     clean = pa.table({"a": A, "b": B, "label": Y})
     table = clean.append_column(column, pa.array(values)).replace_schema_metadata(metadata)
@@ -166,15 +162,10 @@ def test_columns_to_keep_that_are_not_there_are_refused(tmp_path):
         load(f"table:{tmp_path}/t.parquet?keep=idd")
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+@as_one("values", [
         np.full(ROWS, 7), np.full(ROWS, 0.5), np.arange(ROWS)[::-1] + 2**24, np.arange(ROWS) * 2.0, Y, 2 - Y,
         np.array([0.5, -1.0, 8.0])[Y], 2**24 + np.arange(ROWS) // 2, 2.0**24 + np.arange(ROWS) // 2,
-    ],
-    ids=["constant", "constant float", "row numbers", "whole floats", "labels", "labels turned", "labels in floats",
-         "numbers that float32 merges", "floats that float32 merges"],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_columns_that_are_doubtful_features_are_warned_of_and_stay(tmp_path, values):
     pq.write_table(pa.table({"a": A, "odd": values, "b": B, "label": Y}), tmp_path / "t.parquet")
     found = load(f"table:{tmp_path}/t.parquet")
@@ -198,8 +189,8 @@ def test_columns_of_bools_are_features_of_0_and_1(tmp_path):
         load(f"table:{tmp_path}/t.parquet")
 
 
-@pytest.mark.parametrize(
-    ("columns", "says"),
+@as_one(
+    "columns, says",
     [
         ({"x": [[2**24 + 1, 2]] * ROWS}, "would be rounded"),
         ({"x": [["1", "2"]] * ROWS}, "something else than numbers"),
@@ -279,7 +270,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("kind", TEXTS, ids=str)
+@as_one("kind", TEXTS)
 def test_texts_of_any_type_are_labels(tmp_path, kind):
     names = ["NA", "b", "NA", "c", "b", "c"]
     pq.write_table(pa.table({"a": np.arange(6) % 4 / 3, "label": as_type(names, kind)}), tmp_path / "set.parquet")
@@ -293,7 +284,7 @@ def as_type(texts, kind):
     return pa.array(texts, kind)
 
 
-@pytest.mark.parametrize(("label", "more"), [("label", ["y"]), ("target", ["y"]), ("y", []), ("class", ["y"])])
+@as_one("label, more", [("label", ["y"]), ("target", ["y"]), ("y", []), ("class", ["y"])])
 def test_coordinates_are_features_and_no_inputs_or_labels(tmp_path, label, more):
     coordinates = {name: np.linspace(0, 1, 6) for name in ("x", *more)}
     pq.write_table(pa.table({**coordinates, label: [0, 1] * 3}), tmp_path / "points.parquet")
@@ -322,7 +313,7 @@ def test_a_column_of_maps_keeps_no_table_from_being_read(shape: str, tmp_path: P
     assert table_within(tmp_path / "t.parquet", "t.parquet").equals(table)
 
 
-@pytest.mark.parametrize("offset", [-1, 300, 100_000, 2**31 - 1])
+@as_one("offset", [-1, 300, 100_000, 2**31 - 1])
 def test_texts_of_an_arrow_file_lie_within_it(offset: int, tmp_path: Path) -> None:
     table = pa.table({"label": ["abcde"] * 40, "x": np.arange(40.0)})
     with pa.OSFile(str(tmp_path / "data.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 LIKE_NUMBERS = st.from_regex(r"[+-]?0{0,3}[0-9]{1,25}(\.[0-9]{0,3})?(e[+-]?[0-9]{1,3})?", fullmatch=True)
 CELLS = LIKE_NUMBERS | st.sampled_from(["", " ", "NA", "nan", "null", "None", "true", "1 ", " 1"]) | st.text(
@@ -19,7 +20,7 @@ CELLS = LIKE_NUMBERS | st.sampled_from(["", " ", "NA", "nan", "null", "None", "t
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(CELLS, CELLS), max_size=8),
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]),
@@ -37,8 +38,8 @@ def test_every_cell_is_what_was_written(
     assert list(zip(*table.to_pydict().values(), strict=True)) == rows
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
+@as_one(
+    "content, said",
     [
         ("ids,größe\n1,2\n".encode("latin-1"), ["UTF-8", "0xf6", "line 1", "iconv"]),
         ("id,name\n1,a\n2,Zoë\n".encode("cp1252"), ["UTF-8", "0xeb", "line 3", "iconv"]),

@@ -130,8 +130,8 @@ def test_l_bfgs_in_lockstep_finds_each_minimum_and_problems_do_not_meet() -> Non
             torch.tensor(np.stack([rosen_der(row) for row in x.numpy()])),
         )
 
-    found, cost = minimised(evaluate, begin, 150)
-    alone, _ = minimised(evaluate, begin[3:4], 150)
+    found, cost = minimised(evaluate, begin, 80)
+    alone, _ = minimised(evaluate, begin[3:4], 80)
     torch.testing.assert_close(alone[0], found[3], rtol=0, atol=1e-12)
     for place in range(5):
         told = minimize(rosen, begin[place].numpy(), jac=rosen_der, method="L-BFGS-B")

@@ -91,6 +91,7 @@ def test_learned_attacks_find_what_leaks_and_nothing_where_nothing_does() -> Non
     assert (abs(inner["contributors", "shadow_posterior", "naive"].auc - 0.5) < 0.1).all()
 
 
+@pytest.mark.long
 def test_adaptive_shadows_teach_the_group_that_is_judged() -> None:
     targets, naive, adaptive = pool(1, 1, 0.4, gap=2.0), pool(8, 2, gap=2.0), pool(8, 3, 0.4, gap=2.0)
     rows = found(targets, naive, adaptive)

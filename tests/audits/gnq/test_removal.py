@@ -16,6 +16,7 @@ from audits.gnq.onion import exposure, onion
 from audits.gnq.removal import GROUPS, aucs, group_aucs, two_sided_auc
 from audits.signals.confidence import scaled
 from audits.statistics.roc import auc
+from tests.cases.families import as_one
 
 T, F = True, False
 HALF = np.array([[T, T, T, F, F, F], [F, F, F, T, T, T]])
@@ -51,7 +52,7 @@ def test_each_twin_drops_its_own_top() -> None:
     np.testing.assert_array_equal(kept_points(HALF, np.zeros((2, 6)), 1 / 3)[0], [F, T, T, F, F, F])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.25, 0.5, 0.9])
+@as_one("share", [0.0, 0.1, 0.2, 0.25, 0.5, 0.9])
 def test_exactly_the_rounded_share_is_removed_and_never_a_strangers_point(share: float) -> None:
     half, kept = many_twins(3, 34, share, seed=1)
     assert (kept.sum(1) == 17 - round(share * 17)).all()
@@ -66,8 +67,8 @@ def test_twins_share_the_rule() -> None:
     np.testing.assert_array_equal(others, kept[::-1])
 
 
-@pytest.mark.parametrize(
-    ("group", "members", "others"),
+@as_one(
+    "group, members, others",
     [
         ("contributors", [0, 1, 2], [3, 4, 5]),
         ("kept", [0, 2], [3, 4]),
@@ -270,8 +271,8 @@ def test_too_few_models_leave_nothing_to_judge() -> None:
     assert np.isnan([found.before, found.after]).all()
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
+@as_one(
+    "ask, message",
     [
         (lambda: draw_twins(7, 0), "points is 7; allowed: an even number"),
         (lambda: kept_points(HALF, SCORES, 1.0), "share is 1.0"),

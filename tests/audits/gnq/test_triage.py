@@ -11,6 +11,7 @@ from audits.errors import BadInput
 from audits.gnq.kept import kept_points
 from audits.gnq.triage import bin_aucs, bins_of, loss_gap, vulnerability
 from audits.statistics.rank_correlation import spearman
+from tests.cases.families import as_one
 
 T, F = True, False
 HALF = np.array([[T, T, T, T, F, F, F, F], [F, F, F, F, T, T, T, T]])
@@ -103,8 +104,8 @@ def test_the_rule_same_is_not_fooled_by_points_that_are_hard() -> None:
 LOGITS, LABELS = drawn(2, 8, 3), np.zeros(8, int)
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
+@as_one(
+    "ask, message",
     [
         (lambda: loss_gap(LOGITS[:, :5], HALF, LABELS), r"logits have shape \(2, 5, 3\)"),
         (lambda: loss_gap(LOGITS, HALF, LABELS[:3]), r"labels \(3,\)"),

@@ -94,7 +94,9 @@ def test_gram_is_that_of_vmap_of_grad() -> None:
     assert error(gram.gram(model, x, y), G @ G.T) < EXACT
 
 
-@pytest.mark.parametrize(("name", "whole"), [("plain", []), ("shared", []), ("tied", [WORDS])])
+@pytest.mark.parametrize(
+    ("name", "whole"), thinned([("plain", []), ("shared", []), ("tied", [WORDS])], [("shared", []), ("tied", [WORDS])])
+)
 def test_only_words_that_score_too_are_read_through_the_whole_model(name: str, whole: list[str]) -> None:
     model, x = MODELS[name]()
     with surveyed(model, x, labels(len(x))) as found:
@@ -122,13 +124,15 @@ CUTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("cut", thinned(CUTS, CUTS[2:]))
+@pytest.mark.long  # of smaller models in ``test_gram.py``
+@pytest.mark.parametrize("cut", CUTS)
 def test_chunks_and_memory_change_nothing(cut: dict[str, Any]) -> None:
     model, x = bert()
     y = labels(len(x))
     assert error(gram.gram(model, x, y, **cut), gram.gram(model, x, y)) < EXACT
 
 
+@pytest.mark.long
 def test_tokens_may_be_floats_and_padding_may_be_cut() -> None:
     model, x = bert()
     x, y = x[[1, 3]], labels(2)  # three words and one, padded to six

@@ -47,8 +47,10 @@ def error(found: torch.Tensor, truth: torch.Tensor) -> float:
     return float((found - truth).abs().max() / truth.abs().max())
 
 
-# What is long has its layers in shorter cases: a BERT in ``test_bert.py``, a resnet18 with batch norm below.
-LONG = {"bert", "resnet18", "resnet18_group", "swin_t", "vgg16"}
+# What is long has its layers in shorter cases: a BERT in ``test_bert.py``, convolutions with strides and groups in one
+# dimension, an MLP's as linear and norm, what is read through the whole model as attention.
+LONG = {"bert", "resnet18", "resnet18_group", "swin_t", "vgg16", "mlp", "sequence", "encoder", "recurrent"}
+LONG |= {"conv2d_strides", "conv2d_groups", "conv2d_ghost_groups"}
 
 
 @pytest.mark.parametrize("name", thinned((*CASES, *READ_ONLY), {*CASES, *READ_ONLY} - LONG))
@@ -88,7 +90,7 @@ CUTS: list[dict[str, Any]] = [
 @pytest.mark.parametrize(
     ("name", "cut"),
     [
-        pytest.param(name, cut, marks=() if number % 2 == place % 2 else pytest.mark.long)
+        pytest.param(name, cut, marks=() if number == place % 4 else pytest.mark.long)
         for place, name in enumerate(("conv2d_ghost", "conv2d_groups", "embedding", "shared", "tied", "cnn"))
         for number, cut in enumerate(CUTS)
     ]
@@ -271,7 +273,7 @@ def test_images_are_read_as_in_training() -> None:
     ("name", "relative"),
     thinned(
         ((name, relative) for name in ("cnn", "tied", "encoder", "embedding_ghost") for relative in (True, False)),
-        [("cnn", True), ("tied", True), ("embedding_ghost", False)],
+        [("tied", True), ("embedding_ghost", False)],
     ),
 )
 def test_diagonal_uniqueness_is_its_definition(name: str, relative: bool) -> None:

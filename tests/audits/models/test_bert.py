@@ -22,7 +22,7 @@ from audits.training.loop import accuracy, logits
 from audits.training.recipe import Recipe
 from orchestrator.cli.main import main
 from orchestrator.engine.plan.components import completed
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 SIZES: dict[str, object] = {"vocabulary": 15, "hidden": 8, "heads": 2, "intermediate": 10, "longest": 9}
 CLASSES = 3
@@ -77,8 +77,8 @@ def test_it_has_a_body_and_a_head() -> None:
     assert [layer.name for layer in layers_of(build())] == ["bert", "classifier"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
+@as_one(
+    "settings, says",
     [
         ({"hidden": 0}, "hidden is 0; it must be 1 or more"),
         ({"vocabulary": 0}, "vocabulary is 0; it must be 1 or more"),
@@ -94,7 +94,7 @@ def test_settings_that_cannot_be_are_refused_in_one_line(settings: dict[str, obj
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("bad", [15, -1, 1.5, float("nan")])
+@as_one("bad", [15, -1, 1.5, float("nan")])
 def test_what_is_no_token_is_refused(bad: float) -> None:
     x = texts().float()
     x[2, 2] = bad

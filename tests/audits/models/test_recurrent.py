@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from audits.models.recurrent import differentiable
+from tests.cases.families import as_one
 
 
 class Seeing(nn.GRU):
@@ -22,8 +23,8 @@ class Seeing(nn.GRU):
         return found
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("wanted", [False, True])
+@as_one("training", [False, True])
+@as_one("wanted", [False, True])
 def test_cudnn_stands_aside_only_where_it_would_refuse(training: bool, wanted: bool) -> None:
     model = differentiable(differentiable(nn.Sequential(Seeing(3, 2)))).train(training)
     assert len(model[0]._forward_pre_hooks) == 1

@@ -9,6 +9,7 @@ from audits.errors import BadInput
 from audits.queries import start_points
 from audits.queries.hop_skip_jump import RANK, Schedule, distances, distances_of_models
 from audits.queries.start_points import starts_from_pool
+from tests.cases.families import as_one
 
 
 def test_start_points_are_near_and_of_many_classes() -> None:
@@ -42,8 +43,8 @@ def test_start_points_are_those_of_distances_measured_one_by_one(monkeypatch) ->
     assert torch.equal(starts_from_pool(x, y, pool, known, 6), torch.stack(expected))
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
+@as_one(
+    "change, told",
     [
         ({"x": torch.zeros(2)}, "x has shape"),
         ({"ids": [1]}, "with 2 classes and 1 ids"),
@@ -62,9 +63,7 @@ def test_what_cannot_be_searched_is_refused(change, told) -> None:
         distances_of_models([lambda points: torch.zeros(len(points))], *asked)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("rounds", -1), ("restarts", 0), ("halvings", 19), ("tries", 0), ("further", -1)]
-)
+@as_one("field, value", [("rounds", -1), ("restarts", 0), ("halvings", 19), ("tries", 0), ("further", -1)])
 def test_a_schedule_that_cannot_be_kept_is_refused(field, value) -> None:
     with pytest.raises(BadInput, match=f"{field} is {value}"):
         Schedule(**{"rounds": 1, "restarts": 1, field: value})

@@ -16,6 +16,7 @@ from torch import nn
 from audits.errors import BadInput
 from audits.models import make_model
 from audits.queries.oracles import Counter, LabelOracle, PosteriorOracle, label_oracle, logit_oracle, posterior_oracle
+from tests.cases.families import as_one
 
 SHAPE, CLASSES = (2, 3), 4
 
@@ -136,7 +137,7 @@ def test_a_budget_of_logits_is_refused_before_they_are_asked() -> None:
         oracle.ask(inputs(1, 1)[:, 0], ids(1))
 
 
-@pytest.mark.parametrize(
+@as_one(
     "answer",
     [
         lambda points: torch.zeros(len(points), CLASSES),
@@ -146,7 +147,6 @@ def test_a_budget_of_logits_is_refused_before_they_are_asked() -> None:
         lambda points: torch.zeros(len(points), dtype=torch.int32),
         lambda points: torch.zeros(len(points), dtype=torch.bool),
     ],
-    ids=["logits", "float labels", "integer logits", "too many", "int32", "bool"],
 )
 def test_an_answerer_that_gives_anything_but_labels_is_refused(answer: Any) -> None:
     with pytest.raises(ValueError, match="int64"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from audits.queries.start_points import starts_from_pool
 from audits.queries.together import Together, together
 from benchmarks.pretended import Counts, OnDevice, pretended
 from tests.audits.test_on_cuda import scene_on
-from tests.cases.families import thinned
 
 MODELS, POINTS, DIMENSIONS, CLASSES = 5, 9, 6, 4
 
@@ -54,7 +54,12 @@ def labels_of(model: nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    "schedule", [pytest.param(RANK, id="rank"), pytest.param(ABSOLUTE, id="absolute", marks=pytest.mark.long)]
+    "schedule",
+    [
+        pytest.param(replace(RANK, directions=20, halvings=9, tries=4), id="short"),
+        pytest.param(RANK, id="rank", marks=pytest.mark.long),
+        pytest.param(ABSOLUTE, id="absolute", marks=pytest.mark.long),
+    ],
 )
 def test_distances_of_models_at_once_are_those_of_each(schedule, counts: Counts) -> None:
     x, y = drawn(POINTS, 1)
@@ -128,9 +133,8 @@ def wide(seed: int) -> nn.Module:
     return nn.Sequential(layers, nn.Linear(32, CLASSES)).double().eval().requires_grad_(False)
 
 
-@pytest.mark.parametrize(
-    ("most", "first", "last"), thinned([(2_500_000, 8, 8), (1_000_000, 4, 4), (600_000, 2, 1)], [(600_000, 2, 1)])
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("most", "first", "last"), [(2_500_000, 8, 8), (1_000_000, 4, 4), (600_000, 2, 1)])
 def test_where_memory_is_scarce_fewer_points_then_fewer_models_are_asked_at_once(
     most: int, first: int, last: int
 ) -> None:

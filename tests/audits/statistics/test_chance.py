@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
 from audits.statistics.chance import ABOVE, BELOW, NULL, UNSURE, standing
+from tests.cases.families import as_one
 
 
-@pytest.mark.parametrize(
-    ("auc", "low", "p", "expected"),
+@as_one(
+    "auc, low, p, expected",
     [
         (0.6, 0.51, 0.05, ABOVE),
         (0.6, 0.5, 0.001, UNSURE),

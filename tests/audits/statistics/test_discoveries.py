@@ -21,6 +21,7 @@ def test_q_values_are_the_textbook_step_up(p, dependence):
     np.testing.assert_allclose(q_values(p, dependence), expected, rtol=1e-12)
 
 
+@settings(max_examples=40)
 @given(values, st.sampled_from([0.05, 0.1, 0.3]))
 def test_discoveries_are_the_largest_set_that_the_line_allows(p, fdr):
     ordered = np.sort(p)

@@ -20,7 +20,7 @@ tied = st.integers(2, 40).flatmap(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(tied)
 def test_auc_counts_pairs_with_ties_as_one_half(case):
     scores, member = np.array(case[0]), np.array(case[1])
@@ -29,7 +29,7 @@ def test_auc_counts_pairs_with_ties_as_one_half(case):
     assert roc.auc(scores, member) == pytest.approx(roc_auc_score(member, scores), abs=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(tied)
 def test_roc_has_one_vertex_per_distinct_score_and_auc_as_its_area(case):
     scores, member = np.array(case[0]), np.array(case[1])
@@ -41,7 +41,7 @@ def test_roc_has_one_vertex_per_distinct_score_and_auc_as_its_area(case):
     assert np.trapezoid(curve.tpr, curve.fpr) == pytest.approx(roc.auc(scores, member), abs=1e-12)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(tied, st.sampled_from([0.03, 0.1, 0.25, 0.5, 0.77]))
 def test_tpr_at_fpr_is_the_best_randomised_test_at_that_level(case, fpr):
     scores, member = np.array(case[0]), np.array(case[1])
@@ -55,6 +55,7 @@ def test_tpr_at_fpr_is_the_best_randomised_test_at_that_level(case, fpr):
     assert float(roc.tpr_at_fpr(roc.roc(scores, member), fpr)) == pytest.approx(max(plans), abs=1e-9)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=2, max_size=12), st.floats(0.0, 1.0))
 def test_randomised_call_keeps_its_level_exactly_under_exchangeability(scores, fpr):
     values = np.array(scores)
@@ -105,7 +106,7 @@ def test_scores_that_mean_nothing_are_refused(scores, member, message):
         roc.auc(scores, member)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.9, 0.95]))
 def test_clopper_pearson_is_the_exact_binomial_interval(counts, level):
     exact = binomtest(*counts).proportion_ci(level, method="exact")

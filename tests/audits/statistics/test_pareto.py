@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audits.errors import BadInput
@@ -18,6 +18,7 @@ def slow_front(points):
     return [not any(beats(rival, own) for rival in points) for own in points]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(FEW, FEW), min_size=1, max_size=8))
 def test_on_the_front_is_who_is_beaten_by_nobody(points):
     risk, worth = np.array(points).T

@@ -10,6 +10,7 @@ from audits.statistics import intervals, precision
 from audits.statistics.precision import measure, measure_null, t_over_targets, tally
 from audits.tmia.p_values import decider, rank_p
 from tests.audits.statistics.precision_coverage import interval_coverage
+from tests.cases.families import as_one
 
 BETA = 0.1
 
@@ -173,8 +174,8 @@ def test_null_models_are_judged_as_targets_without_members():
     assert found.coverage == precision.Rate(None, None, None, None, None, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("said", "member", "attacked", "message"),
+@as_one(
+    "said, member, attacked, message",
     [
         (np.zeros((3, 4), bool), np.zeros((3, 5), bool), None, r"decisions are bool \(3, 4\)"),
         (np.zeros((3, 4)), np.zeros((3, 4), bool), None, "decisions are float64"),

@@ -13,6 +13,7 @@ from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.queries.served.reading import Reading
 from audits.targets.recorded import answers_in
+from tests.cases.families import as_one
 
 NAMES = ("cat", "dog", "owl")
 LABELS = {"id": [0, 4], "label": [2, 0]}
@@ -24,8 +25,8 @@ def check(folder: Path, columns: dict[str, Any], gives: Any) -> None:
     answers_in(str(folder / "answers.parquet"), Points(5), Reading(3, gives), NAMES)
 
 
-@pytest.mark.parametrize(
-    ("columns", "gives", "named"),
+@as_one(
+    "columns, gives, named",
     [
         ({"id": [0, 1], "score": [0.2, 0.3]}, "probabilities", "score"),
         ({**SCORES, "id": [0, 5]}, "probabilities", "5"),

@@ -26,7 +26,7 @@ from audits.targets.checkpoint_files import Unread, read_held
 from audits.targets.forms import file_and_part, form_of
 from audits.targets.weights import read_weights
 from orchestrator.engine.given_files import digest_of
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 State = dict[str, torch.Tensor]
 
@@ -101,7 +101,7 @@ WRAPPED: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", WRAPPED)
+@as_one("what", WRAPPED)
 def test_weights_are_found_in_what_trainings_save(tmp_path: Path, what: str) -> None:
     torch.save(WRAPPED[what](), tmp_path / "w.pt")
     reads(tmp_path / "w.pt")
@@ -152,7 +152,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@as_one("what", REFUSED)
 def test_the_type_that_only_code_can_load_is_named(tmp_path: Path, what: str) -> None:
     make, named = REFUSED[what]
     torch.save({"model": state(), "more": make()}, tmp_path / "w.pt")
@@ -323,7 +323,7 @@ UNFIT: list[tuple[str, Callable[[Path], None], str]] = [
 """How a plan names weights, what writes them into a folder, and what is said."""
 
 
-@pytest.mark.parametrize(("name", "write", "said"), UNFIT)
+@as_one("name, write, said", UNFIT)
 def test_what_is_not_one_whole_model_is_refused(
     tmp_path: Path, name: str, write: Callable[[Path], None], said: str
 ) -> None:
@@ -418,7 +418,7 @@ def test_a_file_may_have_the_mark_of_a_part_in_its_name(tmp_path: Path) -> None:
 names = st.sampled_from(["module", "_orig_mod", "model", "net", "ema", "0", "weights_of", "état"])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(prefix=st.lists(names, max_size=3), nest=st.lists(names, max_size=3), order=st.permutations(list(state())))
 def test_any_prefix_in_any_order_reads_the_same(
     tmp_path_factory: pytest.TempPathFactory, prefix: list[str], nest: list[str], order: list[str]

@@ -13,13 +13,16 @@ import pytest
 from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.targets.members import read_members
+from tests.cases.families import as_one
 
 
-@pytest.mark.parametrize(
-    ("rule", "ids"),
-    [("all", range(9)), ("even", range(0, 9, 2)), ("odd", range(1, 9, 2)), ("2:5", range(2, 5)), (":3", range(3)),
-     ("6:", range(6, 9))],
-)  # fmt: skip
+@as_one(
+    "rule, ids",
+    [
+        *(("all", range(9)), ("even", range(0, 9, 2)), ("odd", range(1, 9, 2))),
+        *(("2:5", range(2, 5)), (":3", range(3)), ("6:", range(6, 9))),
+    ],
+)
 def test_rules_name_points(rule: str, ids: range) -> None:
     assert read_members(rule, 9).tolist() == list(ids)
 
@@ -51,7 +54,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("name", "text", "said"), [(name, *each) for name, all_ in WRONG.items() for each in all_])
+@as_one("name, text, said", [(name, *each) for name, all_ in WRONG.items() for each in all_])
 def test_wrong_files_are_refused_in_one_line(tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(BadInput, match=said) as refused:
@@ -85,15 +88,12 @@ def test_what_is_neither_rule_nor_file_is_refused(tmp_path: Path) -> None:
             read_members(members, 9)
 
 
-@pytest.mark.parametrize(
-    ("head", "yes", "no"),
-    [
+@as_one("head, yes, no", [
         ("id,member", "1", "0"), ("id,member", "1.0", "0.0"), ("id,member", "True", "False"),
         ("is_member,id", "yes", "No"), ("id,split", "train", "test"), ("id,split", "Train", "val"),
         ("id,membership", "member", "non-member"), ("id,membership", " in ", "out"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+    ])  # fmt: skip
+@as_one("ending", ["csv", "parquet"])
 def test_a_second_column_says_which_points_are_members(
     tmp_path: Path, head: str, yes: str, no: str, ending: str
 ) -> None:
@@ -115,8 +115,8 @@ def test_a_second_column_of_another_type_says_the_same(tmp_path: Path, values: l
     assert read_members(str(tmp_path / "list.parquet"), 9).tolist() == [2, 4]
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
+@as_one(
+    "text, names",
     [
         ("id,label\n1,0\n2,1\n", ("'label'", "member", "split")),
         ("id,path\n1,a\n2,b\n", ("'path'",)),

@@ -93,6 +93,7 @@ def test_a_graph_that_never_ends_is_refused_in_one_line(monkeypatch: pytest.Monk
     assert len(str(error.value).splitlines()) == 1
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_graph_that_never_ends() -> None:
     session = Session(endless())
     with interrupted_after(0.2), pytest.raises(KeyboardInterrupt):

@@ -77,7 +77,7 @@ NO_GRAPHS: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", thinned(NO_GRAPHS, ("weights in a file above", "two outputs", "no graph", "texts")))
+@pytest.mark.parametrize("what", thinned(NO_GRAPHS, ("weights in a file above", "two outputs", "no graph")))
 def test_what_is_no_graph_of_one_file_and_one_output_is_refused(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +159,7 @@ TYPES = [(taken, given) for taken in ("FLOAT", "DOUBLE", "FLOAT16", "INT64", "IN
 
 @pytest.mark.parametrize(
     ("taken", "given"),
-    thinned(TYPES, [("FLOAT", "FLOAT16"), ("FLOAT", "INT64"), ("DOUBLE", "DOUBLE"), ("INT64", "FLOAT")]),
+    thinned(TYPES, [("FLOAT", "FLOAT16"), ("INT64", "FLOAT")]),
 )
 def test_a_graph_is_given_its_inputs_in_the_type_that_it_declares(taken: str, given: str) -> None:
     data = typed(getattr(TensorProto, taken), getattr(TensorProto, given))
@@ -172,7 +172,7 @@ def test_a_graph_is_given_its_inputs_in_the_type_that_it_declares(taken: str, gi
     assert given == "INT64" or torch.equal(found, sums)
 
 
-@pytest.mark.parametrize("wrong", [0.5, 2.0**40, float("nan")])
+@pytest.mark.parametrize("wrong", thinned([0.5, 2.0**40, float("nan")], [0.5]))
 def test_a_program_of_whole_numbers_refuses_others_in_one_line(wrong: float, tmp_path: Path) -> None:
     x = torch.tensor([[1.0, 2.0], [3.0, wrong]])
     runs = [onnx(typed(TensorProto.INT32, TensorProto.FLOAT), "m.onnx")]
@@ -281,7 +281,9 @@ def of_images(shape: tuple[int, ...], outputs: int) -> bytes:
     ("form", "make", "right", "wrong"),
     [
         ("onnx", words, [0.0, 6.0, -7.0], [7.0, -8.0, 0.5]),
-        ("onnx", lambda: words(taken="FLOAT", cast=True), [0.0, 6.9, -7.0], [7.0, -8.0]),
+        pytest.param(
+            "onnx", lambda: words(taken="FLOAT", cast=True), [0.0, 6.9, -7.0], [7.0, -8.0], marks=pytest.mark.long
+        ),
         ("torchscript", lambda: saved(Words()), [0.0, 6.0], [7.0, -1.0, 0.5]),
         ("torchscript", lambda: saved(Words(cast=True)), [0.0, 6.9, -0.5], [7.0, -1.0]),
         ("torchscript", lambda: saved(Branching()), [0.0, 6.9, -0.5], [7.0, -1.0]),

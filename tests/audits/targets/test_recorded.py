@@ -14,6 +14,7 @@ from audits.data.ids import Points
 from audits.errors import BadInput
 from audits.queries.served.reading import Reading
 from audits.targets.recorded import answers_in, check_columns
+from tests.cases.families import as_one
 
 NAMES = ("cat", "dog", "eel")
 POINTS = Points(6, lambda: [f"{place}.png" for place in "abcdef"])
@@ -30,15 +31,11 @@ def answers(place: Path, columns: dict[str, Any], reading: Reading = LABELS, nam
     return ids.tolist(), read.tolist()
 
 
-@pytest.mark.parametrize("ids", [[4, 0, 2], ["4", "0", "2"], [4.0, 0.0, 2.0], ["e.png", "./a.png", "2"]])
-@pytest.mark.parametrize(
-    "labels",
-    [
+@as_one("ids", [[4, 0, 2], ["4", "0", "2"], [4.0, 0.0, 2.0], ["e.png", "./a.png", "2"]])
+@as_one("labels", [
         [2, 0, 1], [2.0, 0.0, 1.0], ["2", "0", "1"], ["2.0", "0.0", "1.0"], ["eel", "cat", "dog"],
         pa.array(["eel", "cat", "dog"]).dictionary_encode(), pa.array([2, 0, 1], pa.uint8()),
-    ],
-    ids=["whole", "floats", "texts", "texts with points", "names", "categories", "bytes"],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_points_and_labels_are_the_same_in_every_type(tmp_path: Path, ids: list[Any], labels: Any) -> None:
     assert answers(tmp_path, {"id": ids, "label": labels}) == ([4, 0, 2], [2, 0, 1])
 
@@ -49,8 +46,8 @@ def test_names_of_the_plan_come_before_those_of_the_data(tmp_path: Path) -> None
         assert answers(tmp_path, {"id": [0, 1, 2], "label": labels}, reading)[1] == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("columns", "names", "named"),
+@as_one(
+    "columns, names, named",
     [
         ({"id": [0, 1], "label": ["cat", "dgo"]}, NAMES, "did you mean 'dog'"),
         ({"id": [0, 1], "label": [0, 3]}, NAMES, "'3'.*0 to 2"),
@@ -96,8 +93,8 @@ def test_scores_are_by_index_or_by_name_and_never_guessed_where_both_fit(tmp_pat
     assert answers(tmp_path, columns_of(["0", "1", "2"]), said, turned) == ([1, 0], [[*row[1:], row[0]] for row in P])
 
 
-@pytest.mark.parametrize(
-    ("columns", "named"),
+@as_one(
+    "columns, named",
     [
         ({"id": [0, 1], "score": [0.5, 0.5]}, "no column 0"),
         ({"id": [0], "0": ["0.5"], "1": [0.5], "2": [0.0]}, "'0.5', as a score"),

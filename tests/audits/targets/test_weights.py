@@ -13,6 +13,7 @@ from torch import nn
 
 from audits.errors import BadInput
 from audits.targets.weights import read_weights, with_weights
+from tests.cases.families import as_one
 
 
 def small() -> nn.Module:
@@ -129,8 +130,8 @@ def test_a_pickle_never_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
+@as_one(
+    "name, content, said",
     [
         ("no.pt", None, "No such file"),
         ("w.bin", None, "No such file"),

@@ -26,6 +26,7 @@ from tests.audits.tmia.made_up_answers import (
     synthetic_answers,
     usual,
 )
+from tests.cases.families import as_one
 
 pytestmark = pytest.mark.usefixtures("few_epochs")
 
@@ -48,7 +49,7 @@ def test_the_family_is_complete_and_declares_what_it_reads() -> None:
         assert list(inspect.signature(kind.find).parameters) == ["self", "view", "settings", "seed"]
 
 
-@pytest.mark.parametrize("name", RANKED + OLDER)
+@as_one("name", RANKED + OLDER)
 def test_a_ruling_has_the_shapes_and_types_of_its_table(name: str) -> None:
     made, found = scene(asked=40, failed=0.05), usual(name)
     rows = made.answers.labels.rows if name in LABELS else np.arange(60)
@@ -68,7 +69,7 @@ def test_a_ruling_has_the_shapes_and_types_of_its_table(name: str) -> None:
     assert found.queries == (316 if distances else 32 if name == "noise_votes" else 1)
 
 
-@pytest.mark.parametrize("name", LABELS)
+@as_one("name", LABELS)
 def test_the_wall_stands_in_the_base_class(name: str) -> None:
     seen = []
     kind = ATTACKS[name]
@@ -84,7 +85,7 @@ def test_the_wall_stands_in_the_base_class(name: str) -> None:
         seen[0].known_posteriors()
 
 
-@pytest.mark.parametrize("name", sorted({*RANKED, *OLDER} - set(ORACLES)))
+@as_one("name", sorted({*RANKED, *OLDER} - set(ORACLES)))
 def test_no_attack_but_oracles_is_shown_the_truth(name: str) -> None:
     assert scene().answers.view(ATTACKS[name].access).truth is None
     assert (scene().answers.view(ATTACKS[name].access).white_box is None) == (name not in WHITE_BOX)
@@ -160,14 +161,14 @@ def test_label_gap_is_refused_where_each_model_has_a_class_of_its_own() -> None:
         ruling("label_gap", scene(star="own").answers)
 
 
-@pytest.mark.parametrize("name", RANKED)
+@as_one("name", RANKED)
 def test_a_level_beyond_reach_is_refused(name: str) -> None:
     with pytest.raises(BadInput, match="n_ref = 40"):
         ruling(name, scene().answers, beta=0.01)
 
 
-@pytest.mark.parametrize(
-    ("name", "part", "gone", "says"),
+@as_one(
+    "name, part, gone, says",
     [
         ("tmia_distance", "labels", {"distance": None}, "no answers of kind 'distance'"),
         ("noise_votes", "labels", {"queries": {"distance": 316}}, "no answers of kind 'votes'"),

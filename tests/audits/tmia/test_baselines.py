@@ -23,6 +23,7 @@ from audits.tmia.attacks.pmia import Pmia
 from audits.tmia.attacks.shadows import ShadowRows, Verdict
 from audits.tmia.attacks.yeom import Yeom
 from tests.audits.tmia.shadow_rows import CLASSES, POINTS, TARGETS, accuracy, only, posteriors, shadow, targets
+from tests.cases.families import as_one
 
 QUICK = Network(epochs=15, batch_size=64)
 BRIEF = Network(epochs=3, batch_size=64)  # where nothing is asked of what it finds
@@ -32,7 +33,7 @@ ATTACKS = (Pmia, Gmia1, Gmia2, Gmia3, Fmia, Yeom, LabelGap, NoiseVotes)
 # --------------------------------------------------------------------------------------------- what all have in common
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@as_one("attack", ATTACKS)
 def test_every_attack_is_frozen_declares_its_access_and_is_not_told_who_is_a_member(attack: type) -> None:
     assert attack.access in ("labels", "posteriors")
     assert dataclasses.fields(attack) is not None and attack.__dataclass_params__.frozen
@@ -176,7 +177,7 @@ def test_adversary_2_takes_shadows_of_other_classes_and_one_shadow_is_adversary_
     assert not np.array_equal(alone.score, mixed.score) and accuracy(mixed, member) > 0.6
 
 
-@pytest.mark.parametrize("level", [0.01, 0.05, 0.2, 0.6, 0.999])
+@as_one("level", [0.01, 0.05, 0.2, 0.6, 0.999])
 def test_adversary_3_keeps_its_level_on_shadows_non_members_as_tightly_as_can_be(level: float) -> None:
     rows = [shadow(1, 160), shadow(2, 30)]
     unseen = np.concatenate([each.posterior[~each.member].max(1) for each in rows])
@@ -229,7 +230,7 @@ def test_ten_rows_are_enough_for_a_network_of_the_class() -> None:
 
 def test_fmia_judges_every_target_by_the_label_it_is_given_for_it() -> None:
     member, label, seen = targets()
-    rows = [shadow(1, 600), shadow(2, 600)]
+    rows = [shadow(1, 300), shadow(2, 300)]
     one_for_all = Fmia(QUICK).judge(rows, seen, label, seed=0)
     each_its_own = Fmia(QUICK).judge(rows, seen, np.stack([label, (label + 1) % CLASSES, label]), seed=0)
     assert accuracy(one_for_all, member) > 0.7
@@ -237,8 +238,8 @@ def test_fmia_judges_every_target_by_the_label_it_is_given_for_it() -> None:
     assert np.abs(one_for_all.score[1] - each_its_own.score[1]).min() > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
+@as_one(
+    "call, says",
     [
         (lambda seen: Gmia1().judge(only(shadow(1), shadow(1).member), seen, 0), "rows of one kind"),
         (lambda seen: Gmia2().judge([], seen, 0), "no shadow"),

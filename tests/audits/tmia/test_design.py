@@ -15,6 +15,7 @@ from audits.data.classes import points_of
 from audits.errors import BadInput
 from audits.seeds import derive_seed, numpy_generator
 from audits.tmia.design import REPEATS, MembershipDesign, MembershipSplit, make_membership, other_side
+from tests.cases.families import as_one
 
 SPLIT = MembershipSplit(
     targets=6, reference_models=4, null_models=3, candidates=20, train_size=25, attacker_points=250, filler=80
@@ -43,7 +44,7 @@ def splits(draw: st.DrawFn) -> MembershipSplit:
 
 
 @given(splits(), st.integers(0, 2**32), st.integers(0, 30))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_every_design_is_exactly_balanced_disjoint_and_of_the_right_sizes(
     split: MembershipSplit, seed: int, spare: int
 ) -> None:
@@ -131,8 +132,8 @@ def test_filler_is_all_that_is_left_unless_given() -> None:
     assert len(found.rest) == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({}, None),
         ({"attacker_points": 249}, "raise split.attacker_points to 250 or more"),
@@ -150,8 +151,8 @@ def test_weak_designs_are_warned_of(change: dict[str, int], says: str | None) ->
         assert says in warning and "\n" not in warning
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"targets": 5}, "split.targets is 5; allowed: even"),
         ({"targets": 0}, "split.targets is 0"),

@@ -8,6 +8,7 @@ import pytest
 from audits.errors import BadInput
 from audits.tmia.design import MembershipSplit
 from audits.tmia.given_design import make_given_membership
+from tests.cases.families import as_one
 
 SPLIT = MembershipSplit(
     targets=40, reference_models=5, null_models=3, candidates=20, train_size=30, attacker_points=300, filler=100
@@ -51,8 +52,8 @@ def test_a_training_set_of_another_size_is_warned_of():
     assert any("target.controls is 0" in line for line in make_given_membership(MEMBERS, OTHERS, SPLIT, 0, 0).warnings)
 
 
-@pytest.mark.parametrize(
-    ("changes", "members", "others", "message"),
+@as_one(
+    "changes, members, others, message",
     [
         ({}, 60, 0, "leaves no known non-members"),
         (

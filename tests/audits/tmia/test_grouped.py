@@ -10,13 +10,14 @@ import pytest
 from audits.errors import BadInput
 from audits.tmia.design import make_membership
 from tests.audits.tmia.test_design import SPLIT
+from tests.cases.families import as_one
 
 IDS = 2 * np.arange(600)
 GROUPS = np.random.default_rng(0).permutation(np.repeat(np.arange(1200), np.arange(1200) % 5 + 1)[:1200])
 
 
-@pytest.mark.parametrize("filler", [80, None])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@as_one("filler", [80, None])
+@as_one("seed", [0, 1, 2])
 def test_each_group_is_in_one_part_and_in_a_target_whole_or_not_at_all(seed: int, filler: int | None) -> None:
     split = replace(SPLIT, filler=filler)
     found = make_membership(IDS, split, seed, GROUPS)

@@ -20,7 +20,7 @@ from audits.tmia.attacks.tmia import fitted_map, fitted_pairs
 from audits.tmia.p_values import smoothed_p
 from audits.tmia.smoothed_decider import smoothed_decider
 from tests.audits.tmia.made_up_answers import BETA, RANKED, ruling, scene, synthetic_answers, usual
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 
 def slow_p(own: float, others: np.ndarray) -> float:
@@ -62,8 +62,8 @@ def test_the_logistic_map_leaves_ranks_as_they_are_but_for_ties() -> None:
     assert mapped.decision["target"].sum() > 30
 
 
-@pytest.mark.parametrize("name", RANKED)
-@pytest.mark.parametrize("star", ["true", "own"])
+@as_one("name", RANKED)
+@as_one("star", ["true", "own"])
 def test_without_membership_a_share_beta_is_called(name: str, star: str) -> None:
     made = scene(candidates=200, targets=10, null=10, lift=0.0, star=star)
     found = ruling(name, made.answers)
@@ -148,7 +148,7 @@ def test_noise_votes_agree_with_the_library() -> None:
     np.testing.assert_array_equal(found.decision["target"], verdict.decision)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32), st.sampled_from([0.05, 0.1, 0.25, 0.5]), st.booleans())
 def test_smoothed_decisions_of_a_draw_are_those_of_its_p_values(seed: int, beta: float, tied: bool) -> None:
     rng = np.random.default_rng(seed)

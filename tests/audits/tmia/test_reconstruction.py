@@ -8,6 +8,7 @@ from audits.errors import BadInput
 from audits.signals.loss import log_loss
 from audits.tmia.p_values import rank_p
 from audits.tmia.reconstruction import Pairs, fit, fit_isotonic, fit_logistic, fit_polynomial, make_pairs
+from tests.cases.families import as_one
 
 NAMES = ("logistic", "isotonic", "polynomial")
 POINTS, CANDIDATES = np.arange(100, 112), np.arange(40)
@@ -50,8 +51,8 @@ def test_pairs_of_means_have_the_minimum_of_all_pairs():
         np.testing.assert_allclose(fit(name, mean).predict(d), fit(name, every).predict(d), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("source", "distance", "confidence", "points", "message"),
+@as_one(
+    "source, distance, confidence, points, message",
     [
         ("reference", np.zeros((5, 12)), np.zeros((5, 12)), np.arange(30, 42), r"10 of 12 points .* \(first: id 30\)"),
         ("paper", np.zeros((5, 12)), np.zeros((5, 12)), POINTS, r"allowed for source paper: \(points,\)"),
@@ -151,8 +152,8 @@ def test_failed_distances_stay_failed_and_confidences_stay_between_zero_and_one(
     assert np.nanmin(answer) >= 0 and np.nanmax(answer) <= 1
 
 
-@pytest.mark.parametrize(
-    ("name", "count", "message"),
+@as_one(
+    "name, count, message",
     [
         ("logistic", 2, "logistic needs more than 2 pairs at 2 or more distinct distances, got 2 at 2"),
         ("isotonic", 1, "isotonic needs more than 2 pairs"),

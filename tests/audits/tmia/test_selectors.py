@@ -14,7 +14,7 @@ from audits.tmia.anomalies import k_means, k_means_streamed
 from audits.tmia.selectors import SELECTORS, Case, Scores, chosen
 from audits.tmia.selectors.neighbours import Neighbours
 from audits.tmia.selectors.reference_loss import ReferenceLoss
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 CANDIDATES, REFERENCE, MODELS = 30, 120, 8
 SETTINGS: dict[str, dict[str, float]] = {"neighbours": {"delta": 0.3}}
@@ -44,7 +44,7 @@ def make_case(blocks: list[int] | None = None) -> Case:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in SELECTORS if name != "none"])
+@as_one("name", [name for name in SELECTORS if name != "none"])
 def test_every_selector_finds_the_points_that_stand_apart(name: str) -> None:
     scores = SELECTORS[name](**SETTINGS.get(name, {})).select(make_case())
     assert np.flatnonzero(chosen(scores, size=3)).tolist() == [0, 1, 2]
@@ -128,8 +128,8 @@ def test_rules_choose_above_a_threshold_or_the_largest() -> None:
     assert not chosen(scores, size=0).any()
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
+@as_one(
+    "call, says",
     [
         (lambda: chosen(Scores(np.zeros(3))), "exactly one"),
         (lambda: chosen(Scores(np.zeros(3)), alpha=0.1, size=2), "exactly one"),

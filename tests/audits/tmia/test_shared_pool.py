@@ -21,11 +21,11 @@ from audits.tmia.shared_pool import (
     spread,
 )
 from tests.audits.tmia.made_up_answers import BETA, ruling, scene
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 from tests.cases.simulations import fewer, sizes
 
 
-@pytest.mark.parametrize("pool_sets", [0.5, 1, 3, 10, 15, 1000])
+@as_one("pool_sets", [0.5, 1, 3, 10, 15, 1000])
 def test_the_map_stretches_normal_scores_and_is_undone_by_the_level(pool_sets: float) -> None:
     p = np.array([1e-4, 0.0099, 0.05, 0.5, 0.7, 1.0])
     found = corrected_p(p, pool_sets)
@@ -75,7 +75,7 @@ def test_attained_levels_are_those_of_the_ranks() -> None:
     assert smallest(19, 10.0) == pytest.approx(stats.norm.cdf(stats.norm.ppf(1 / 20) / math.sqrt(1.1)))
 
 
-@pytest.mark.parametrize("pool_sets", [0.05, 1.0, 5.0, 15.0])
+@as_one("pool_sets", [0.05, 1.0, 5.0, 15.0])
 def test_a_level_copied_from_a_corrected_p_value_is_reached_by_it(pool_sets: float) -> None:
     for n_ref in (9, 20, 100, 200):
         for rank in range(1, min(12, n_ref)):
@@ -110,7 +110,7 @@ def test_levels_out_of_reach_are_refused_with_what_would_reach_them() -> None:
         spread(0)
 
 
-@pytest.mark.parametrize("name", ["tmia_distance", "tmia_posterior", "pmia", "noise_votes"])
+@as_one("name", ["tmia_distance", "tmia_posterior", "pmia", "noise_votes"])
 def test_attacks_decide_by_corrected_p_values(name: str) -> None:
     made = scene()
     raw, corrected = ruling(name, made.answers), ruling(name, made.answers, pool_sets=2.0)

@@ -16,6 +16,7 @@ from audits.tmia.attacks.noise_votes import NoiseVotes
 from audits.tmia.attacks.shadows import ShadowRows
 from audits.tmia.attacks.yeom import Yeom
 from tests.audits.tmia.shadow_rows import POINTS, TARGETS, only, shadow, targets
+from tests.cases.families import as_one
 
 
 def test_yeoms_threshold_is_the_mean_loss_of_shadows_members() -> None:
@@ -96,8 +97,8 @@ def test_a_shadow_that_diverged_is_an_error() -> None:
         ShadowRows(np.array([[0.5, math.nan]]), np.ones(1, bool), np.zeros(1, int))
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
+@as_one(
+    "call, says",
     [
         (lambda seen: Yeom().judge([only(shadow(1), ~shadow(1).member)], seen, 0), "no shadow row is a member"),
         (lambda seen: NoiseVotes().judge(np.ones((1, 2)), np.ones((5, 2))), "n_ref"),

@@ -18,6 +18,7 @@ from audits.seeds import derive_seed
 from audits.training.fit import fit, train_model
 from audits.training.loop import EpochReport, accuracy, augmented, batches, logits, make_optimizer, make_schedule
 from audits.training.recipe import Recipe
+from tests.cases.families import as_one
 from tests.cases.slow_net import SlowAdam, SlowNet, SlowSGD, clipped, largest_difference
 
 POINTS, FEATURES, CLASSES = 21, 6, 3
@@ -120,7 +121,7 @@ def test_a_trained_model_depends_on_build_data_recipe_and_seed_only() -> None:
     assert not torch.equal(weights(first), weights(other))
 
 
-@pytest.mark.parametrize(("count", "sizes"), [(16, [8, 8]), (17, [8, 9]), (18, [8, 8, 2]), (1, [1]), (9, [9])])
+@as_one("count, sizes", [(16, [8, 8]), (17, [8, 9]), (18, [8, 8, 2]), (1, [1]), (9, [9])])
 def test_a_last_batch_of_one_joins_its_neighbour(count: int, sizes: list[int]) -> None:
     parts = batches(count, 8, torch.Generator().manual_seed(0))
     assert [len(part) for part in parts] == sizes
@@ -276,8 +277,8 @@ def test_accuracy_is_the_share_of_right_labels_and_undefined_on_nothing() -> Non
     assert math.isnan(accuracy(Zero(), TensorSet(data.x[:0], data.y[:0])))
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
+@as_one(
+    "field, value",
     [
         ("learning_rate", 0.0),
         ("learning_rate", float("nan")),

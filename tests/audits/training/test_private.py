@@ -30,7 +30,7 @@ from audits.training.loop import EpochReport, accuracy
 from audits.training.private import check_private
 from audits.training.recipe import Recipe
 from orchestrator.kinds import load_plan, plan_from
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 
 POINTS, CLASSES = 21, 3
 PLAIN = Recipe(optimizer="sgd", learning_rate=0.1, epochs=3, batch_size=8, weight_decay=0.01, momentum=0.9)
@@ -128,7 +128,7 @@ def one_step(sigma: float, seed: int, count: int = POINTS) -> torch.Tensor:
     return weights(fit(model, points(count=count), recipe, seed=seed)) - before
 
 
-@pytest.mark.parametrize(("sigma", "count"), thinned([(1.0, 21), (3.0, 21), (1.0, 7)], [(3.0, 21), (1.0, 7)]))
+@pytest.mark.parametrize(("sigma", "count"), thinned([(1.0, 21), (3.0, 21), (1.0, 7)], [(3.0, 21)]))
 def test_the_noise_is_normal_with_the_multiplier_times_the_bound_over_the_batch(sigma: float, count: int) -> None:
     noise = (one_step(sigma, 1, count) - one_step(0.0, 1, count)).numpy()
     stated = sigma * 0.5 / count
@@ -296,8 +296,17 @@ def hockey_stick(epsilon: float, sigma: float, rate: float, removing: bool) -> f
     return float(np.trapezoid(np.maximum(one - np.exp(epsilon) * other, 0), shown))
 
 
-@pytest.mark.parametrize("delta", [1e-4, 1e-6])
-@pytest.mark.parametrize(("sigma", "steps"), [(0.7, 1), (1.0, 1), (5.0, 1), (5.0, 80), (40.0, 12)])
+@pytest.mark.parametrize(
+    ("sigma", "steps", "delta"),
+    thinned(
+        (
+            (sigma, steps, delta)
+            for delta in (1e-4, 1e-6)
+            for sigma, steps in ((0.7, 1), (1.0, 1), (5.0, 1), (5.0, 80), (40.0, 12))
+        ),
+        [(0.7, 1, 1e-6), (5.0, 1, 1e-4), (5.0, 80, 1e-6), (40.0, 12, 1e-4)],
+    ),
+)
 def test_epsilon_of_full_batches_is_that_of_the_analytic_gaussian_mechanism(
     sigma: float, steps: int, delta: float
 ) -> None:
@@ -315,7 +324,7 @@ def test_epsilon_of_full_batches_is_that_of_the_analytic_gaussian_mechanism(
     assert found.low <= exact <= found.epsilon <= 1.01 * exact
 
 
-@pytest.mark.parametrize(("sigma", "batch"), thinned([(0.6, 10), (1.0, 10), (1.0, 50)], [(0.6, 10), (1.0, 10)]))
+@pytest.mark.parametrize(("sigma", "batch"), thinned([(0.6, 10), (1.0, 10), (1.0, 50)], [(1.0, 10)]))
 def test_epsilon_of_one_step_on_a_drawn_batch_is_what_integration_says(sigma: float, batch: int) -> None:
     """A step on a share of the points; the accountant counts steps of a whole epoch, so it is asked for one itself."""
     delta = 1e-5
@@ -333,7 +342,7 @@ def test_epsilon_of_one_step_on_a_drawn_batch_is_what_integration_says(sigma: fl
     ("batch", "sigma"),
     thinned(
         ((batch, sigma) for batch in (10, 50, 100) for sigma in (0.5, 1.0, 4.0, 30.0)),
-        [(10, 0.5), (50, 1.0), (100, 4.0)],
+        [(50, 1.0), (100, 4.0)],
     ),
 )
 def test_prv_is_tighter_than_rdp(batch: int, sigma: float) -> None:
@@ -432,7 +441,7 @@ def test_models_that_cannot_be_private_are_refused_with_a_remedy(
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    thinned([("vgg16", {"norm": "group"}), ("vgg16", {"norm": "none"}), ("cnn", {})], [("vgg16", {"norm": "group"})]),
+    thinned([("vgg16", {"norm": "group"}), ("vgg16", {"norm": "none"}), ("cnn", {})], [("cnn", {})]),
 )
 def test_models_without_batch_norm_may_be_private(name: str, settings: dict[str, object]) -> None:
     width = {} if name == "cnn" else {"width": 1}
@@ -443,8 +452,8 @@ def test_models_without_batch_norm_may_be_private(name: str, settings: dict[str,
     fit(model, data, PRIVATE, seed=0)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"max_grad_norm": None}, "not recipe.max_grad_norm"),
         ({"max_grad_norm": 0.0}, "recipe.max_grad_norm is 0.0"),

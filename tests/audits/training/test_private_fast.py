@@ -142,7 +142,8 @@ def slow_bounded_sums(model: nn.Module, data: TensorSet, bound: float, smoothing
 @pytest.mark.parametrize(
     ("name", "bound"),
     thinned(
-        ((name, bound) for name in MODELS for bound in (0.3, 1e9)), [*((name, 0.3) for name in MODELS), ("mlp", 1e9)]
+        ((name, bound) for name in MODELS for bound in (0.3, 1e9)),
+        [*((name, 0.3) for name in MODELS if name != "resnet18"), ("mlp", 1e9)],
     ),
 )
 def test_bounded_gradients_are_those_of_a_loop_over_points(name: str, bound: float) -> None:
@@ -186,11 +187,10 @@ CHANGES: list[tuple[float, dict[str, object]]] = [
 
 @pytest.mark.parametrize(
     ("name", "sigma", "change"),
-    [
-        pytest.param(name, *change, marks=[pytest.mark.long] * (name == "resnet18"))
-        for name in KNOWN_TO_OPACUS
-        for change in CHANGES
-    ],
+    thinned(
+        ((name, *change) for name in KNOWN_TO_OPACUS for change in CHANGES),
+        [(name, *CHANGES[place % 2]) for place, name in enumerate(KNOWN_TO_OPACUS) if name != "resnet18"],
+    ),
 )
 def test_training_is_that_of_opacus(name: str, sigma: float, change: dict[str, object]) -> None:
     recipe = replace(FAST, noise_multiplier=sigma, learning_rate=0.01, **change)

@@ -20,6 +20,7 @@ from orchestrator.engine.plan.fits import check_build
 from orchestrator.engine.plan.sections import Model
 from tests.audits.data.test_image_shards import packed
 from tests.audits.data.test_imagenet import write_imagenet
+from tests.cases.families import as_one
 from tests.cases.small_data_sets import small_dataset
 
 NAME = "imagenet?size=8"
@@ -73,7 +74,7 @@ def test_images_that_are_held_scaled_are_refused(images: Dataset) -> None:
     check_build(Model(name="cnn"), RECIPE, describe(NAME, images.inputs.root), "")  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
+@as_one("share", [0.0, -0.1, 1.1, float("nan")])
 def test_shares_outside_of_an_image_are_refused(share: float) -> None:
     with pytest.raises(BadInput, match="random_crop"):
         Recipe(random_crop=share)

@@ -17,6 +17,7 @@ from audits.training.loop import EpochReport
 from audits.training.optimizer_state import optimizer_snapshot, resume_optimizer
 from audits.training.recipe import Recipe
 from audits.training.transfer import train_student
+from tests.cases.families import thinned
 from tests.cases.lost import Lost, UntilStep, lost_and_resumed, steps_of
 
 POINTS, CLASSES, SHAPE = 20, 3, (1, 8, 8)
@@ -57,7 +58,7 @@ def same(one: nn.Module, two: nn.Module) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", thinned(RECIPES, ("momentum", "adam", "augmented", "bfloat16", "private")))
 def test_a_training_lost_behind_any_step_ends_as_an_undisturbed_one(name: str) -> None:
     train = trained(RECIPES[name])
     whole, total = train(NEVER), steps_of(train)

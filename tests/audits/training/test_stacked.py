@@ -17,6 +17,7 @@ from audits.training import fit_stacked, stacked
 from audits.training.fit import fit
 from audits.training.recipe import Recipe
 from benchmarks.pretended import Counts, pretended
+from tests.cases.families import as_one
 
 MODELS, POINTS, CLASSES, SHAPE = 4, 26, 3, (2, 6, 6)
 PLAIN = Recipe(epochs=3, batch_size=8, learning_rate=0.01, augment_shift=1, flip=True)
@@ -68,7 +69,7 @@ def same(found: Sequence[nn.Module], wanted: Sequence[nn.Module]) -> None:
 
 
 @pytest.mark.parametrize(
-    "recipe", [name if name in ("adamw", "sgd") else pytest.param(name, marks=pytest.mark.long) for name in RECIPES]
+    "recipe", [name if name == "sgd" else pytest.param(name, marks=pytest.mark.long) for name in RECIPES]
 )
 def test_models_at_once_are_those_of_fit(recipe: str) -> None:
     models, data, seeds = networks(), sets(), list(range(20, 20 + MODELS))
@@ -104,8 +105,8 @@ def test_sixteen_models_take_a_step_on_a_gpu_with_few_launches_and_no_wait(count
     assert 0 < launches / steps / 16 <= 4
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
+@as_one(
+    "changes, told",
     [
         ({"seeds": [1]}, "4 models, 4 sets and 1 seeds"),
         ({"sets": [*sets()[:3], sets(points=9)[0]]}, "sets of one size"),
@@ -131,6 +132,7 @@ def test_the_model_that_diverges_is_named() -> None:
         fit_stacked(models, sets(), PLAIN, seeds=list(range(MODELS)))
 
 
+@pytest.mark.long
 def test_where_memory_does_not_suffice_for_all_models_each_half_is_trained_in_its_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

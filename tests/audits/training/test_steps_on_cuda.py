@@ -34,7 +34,7 @@ def counts() -> Iterator[Counts]:
         yield found
 
 
-SHORT = ("augmented", "gradient_ascent")
+SHORT = ("augmented",)
 
 
 def listed(names: Iterable[str]) -> list[Any]:

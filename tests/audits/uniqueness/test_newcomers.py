@@ -10,14 +10,15 @@ from audits.errors import BadInput
 from audits.tmia.selectors import SELECTORS, Case
 from audits.uniqueness.newcomers import newcomers_uniqueness
 from audits.uniqueness.uniqueness import uniqueness_from_gram
+from tests.cases.families import as_one
 
 
 def gradients(points: int, parameters: int, seed: int) -> torch.Tensor:
     return torch.randn(points, parameters, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("relative", [True, False])
-@pytest.mark.parametrize(("known", "new", "parameters"), [(8, 5, 30), (30, 4, 7), (1, 1, 3), (12, 12, 12)])
+@as_one("relative", [True, False])
+@as_one("known, new, parameters", [(8, 5, 30), (30, 4, 7), (1, 1, 3), (12, 12, 12)])
 def test_newcomers_are_measured_against_the_known_points_alone(
     known: int, new: int, parameters: int, relative: bool
 ) -> None:

@@ -15,6 +15,7 @@ from audits.uniqueness.bits import bits_upper, log_uniqueness, trapezoid_weights
 from audits.uniqueness.pinv import report_from_gram
 from audits.uniqueness.ridge import ridge_path
 from tests.cases.brute_force_uniqueness import by_svd, exactly, exactly_with_ridge, with_ridge
+from tests.cases.families import as_one
 from tests.cases.simulations import sizes
 
 REGIMES = ("any", "duplicates", "scaled duplicates", "zero rows", "low rank", "low rank plus unique", "graded")
@@ -67,7 +68,7 @@ def test_pinv_is_the_definition_in_every_rank(regime, seed, n, p):
         np.testing.assert_allclose(found, want, rtol=max(1e-9, 100 * report.cut / report.smallest_kept), atol=1e-12)
 
 
-@sizes(1 / 3)
+@sizes(1 / 6)
 def test_random_cases_agree_to_nine_digits(size):
     done, cases = 0, int(210 * size)
     for case in range(cases):
@@ -135,8 +136,8 @@ def test_a_path_is_its_single_ridges():
         np.testing.assert_allclose(ridge_path(G @ G.T, ridges, relative), want, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("G", "want"),
+@as_one(
+    "G, want",
     [
         (np.tile([1.0, 2.0], (2, 1)), [1, 1]),
         (np.tile([1.0, 2.0], (6, 1)), [1 / 5] * 6),
@@ -325,8 +326,8 @@ def test_one_wrong_entry_is_seen_in_whatever_tile_it_is(at, monkeypatch):
             uniqueness_from_gram(K)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
+@as_one(
+    "settings, message",
     [
         ({"mode": "diagonal"}, "use gradient_uniqueness"),
         ({"mode": "rigde"}, "did you mean 'ridge'"),
@@ -368,8 +369,8 @@ def test_trapezoid_weights_are_exact_for_lines():
     assert weights @ (2 * steps + 1) == 10**2 + 10
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
+@as_one(
+    "call, message",
     [
         (lambda: log_uniqueness([1.0, 2.0]), r"shape \(2,\); allowed: \(moments, points\)"),
         (lambda: log_uniqueness(np.ones((2, 3)), [1.0]), r"weights has shape \(1,\); allowed: \(2,\)"),
@@ -398,8 +399,8 @@ def test_a_gpu_gives_the_same_values(mode):
     np.testing.assert_allclose(uniqueness_from_gram(K.cuda(), mode), uniqueness_from_gram(K, mode), rtol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("apart", [1e-5, 3e-6, 1e-6, 3e-7, 1e-7, 3e-8, 1e-8, 3e-9, 1e-9, 1e-10])
+@as_one("seed", range(3))
+@as_one("apart", [1e-5, 3e-6, 1e-6, 3e-7, 1e-7, 3e-8, 1e-8, 3e-9, 1e-9, 1e-10])
 def test_rows_that_are_nearly_equal_give_the_others_right_values_or_doubt(apart: float, seed: int) -> None:
     """Two rows' difference, of which rounding of K leaves little or nothing, is what explains the others."""
     rng = np.random.default_rng(seed)

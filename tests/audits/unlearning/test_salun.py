@@ -18,6 +18,7 @@ from audits.training.recipe import Recipe
 from audits.unlearning.mixture import mixed, relabelled
 from audits.unlearning.salun import hold, saliency_mask
 from tests.audits.unlearning.cases import CLASSES, FORGET, RETAIN, plain, points, run, same_state, trained
+from tests.cases.families import as_one
 from tests.cases.slow_net import Floats, SlowAdam, SlowNet, SlowSGD, largest_difference
 
 OPTIMIZERS = ["sgd", "adam", "adamw"]
@@ -160,7 +161,7 @@ def test_a_mixture_holds_the_retain_points_first() -> None:
     assert len(both) == RETAIN + FORGET
 
 
-@pytest.mark.parametrize("fraction", [0.05, 0.2, 0.77, 1.0])
+@as_one("fraction", [0.05, 0.2, 0.77, 1.0])
 def test_the_mask_is_the_top_fraction_of_summed_gradients_over_all_parameters(fraction: float) -> None:
     model = plain()
     found = saliency_mask(model, points(FORGET, 1, torch.float64), fraction)
@@ -177,8 +178,8 @@ def test_the_smallest_mask_still_holds_one_weight() -> None:
     assert sum(int(part.sum()) for part in saliency_mask(plain(), points(1, 1, torch.float64), 1e-9)) == 1
 
 
-@pytest.mark.parametrize("fraction", [0.2, 0.6])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@as_one("fraction", [0.2, 0.6])
+@as_one("optimizer", OPTIMIZERS)
 def test_salun_is_the_written_out_update(optimizer: str, fraction: float) -> None:
     model, settings = plain(), settings_of(optimizer)
     wanted = slow_descent(model, settings, seed=4, kept=slow_mask(model, fraction))

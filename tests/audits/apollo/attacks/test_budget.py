@@ -41,7 +41,7 @@ def test_the_full_budget_is_the_calibrated_score(head) -> None:
     assert full.queries.tolist() == whole.queries.tolist()
 
 
-@pytest.mark.parametrize("budget", thinned((1, 2, 5, 8, 16), (1, 5)))
+@pytest.mark.parametrize("budget", thinned((1, 2, 5, 8, 16), (5,)))
 def test_only_labels_within_the_budget_are_read_and_the_null_reads_none(budget) -> None:
     found, _ = walks(1)
     finding = at_budget(found, budget)

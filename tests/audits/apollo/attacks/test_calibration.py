@@ -23,7 +23,7 @@ from audits.apollo.attacks.calibration import (
 )
 from audits.apollo.evidence import Evidence
 from audits.statistics.conformal import decided
-from tests.cases.families import thinned
+from tests.cases.families import as_one, thinned
 from tests.cases.simulations import fewer, sizes, standard_errors
 from tests.cases.synthetic_evidence import auc, make_evidence, make_walks
 
@@ -191,14 +191,14 @@ def test_scores_never_read_what_another_candidates_target_answered() -> None:
     assert one.score[5] != two.score[5]
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@as_one("name", ATTACKS)
 def test_four_shadows_one_pseudo_target_a_side_give_finite_scores(name: str) -> None:
     evidence, _ = make_evidence(7, candidates=20, models=2, kinds=ATTACKS[name].reads)
     finding = ATTACKS[name]().judge(evidence)
     assert np.isfinite(finding.score).all() and np.isfinite(finding.null).all()
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@as_one("name", ATTACKS)
 def test_answers_that_are_all_alike_give_finite_equal_scores(name: str) -> None:
     evidence, _ = make_evidence(8, candidates=20, kinds=ATTACKS[name].reads)
     for part in evidence.parts.values():
@@ -237,7 +237,7 @@ def standard_error(values: np.ndarray) -> float:
 
 
 # The oracle's threshold is read off the judged points.
-SHORT = ("apollo", "apollo_offline", "lira", "ruli", "u_lira")
+SHORT = ("apollo", "apollo_offline", "lira", "u_lira")
 SIMULATED = thinned(sorted(set(ATTACKS) - {"u_mia_oracle"}), SHORT)
 OVER_UNLEARNED = {"apollo_over"}  # finds points that a model knows less of than models that never saw them
 

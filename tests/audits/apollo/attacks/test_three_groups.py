@@ -11,7 +11,7 @@ from audits.apollo.attacks.three_way import groups_of
 from audits.apollo.evidence import Walks
 from audits.errors import BadInput
 
-MODELS, POINTS, STEPS = 8, 60, 3
+MODELS, POINTS, STEPS = 8, 30, 3
 EFFECT = np.array([1.0, 3.0, 0.0])  # of having forgotten, kept, never seen a point
 FORGET, RETAINED, UNSEEN = range(3)
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audits.apollo.design.exposure import ExposedSplit, exposed_size, points_ranked
 from audits.apollo.design.partition import ForgetIds, Partition, Split, make_partition, ranked_pool, ranking_members
 from audits.errors import BadInput
 from audits.uniqueness.watching import percentile
+from tests.cases.families import as_one
 from tests.cases.simulations import fewer, sizes
 
 SPLIT = ExposedSplit(
@@ -43,6 +44,7 @@ def design(split: Split = SPLIT, seed: int = 0) -> Partition:
     return make_partition(POINTS, split, seed, ranking=ranking_of(split, seed))
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_a_percentile_counts_points_below_and_half_of_equal_ones(values: list[int]) -> None:
     found = percentile(values)
@@ -99,8 +101,8 @@ def test_groups_are_dealt_without_regard_to_exposure(size: float) -> None:
     )  # s.e. .4 of 100 designs; exposed points forgotten and others unseen would give 24
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"ranking_models": 1}, "48 candidates .* more than the 40 points that are ranked; raise split.ranking_models"),
         ({"target_pool": 25, "targets": 2}, "35 points can be ranked, but a model trains on 40; raise .* by 5"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from audits.apollo.design.partition import ForgetClasses, ForgetIds, Member, Partition, Split, make_partition
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 CLASSES = 5
 POINTS = 1200
@@ -51,7 +52,7 @@ def of_classes(ids: np.ndarray) -> np.ndarray:
     st.integers(0, 2**32),
     st.integers(1, 2),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_all_models_forget_points_of_the_classes_only(classes: set[int], part: float, seed: int, per_set: int) -> None:
     split = replace(
         SPLIT,
@@ -165,8 +166,8 @@ def test_equal_arguments_give_equal_designs(forget: ForgetClasses | ForgetIds) -
     assert not np.array_equal(design(split, 1).members[0].train, design(split, 2).members[0].train)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"candidates_forget": 40}, "a target has only [0-9]+ points of the classes"),
         ({"candidates_unseen": 60}, "split.test_pool: .* 180 are asked about; raise split.test_pool to about"),

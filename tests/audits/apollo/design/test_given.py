@@ -10,6 +10,7 @@ import pytest
 from audits.apollo.design.given import Around, given_partition, given_split
 from audits.apollo.design.partition import Partition, Split
 from audits.errors import BadInput
+from tests.cases.families import as_one
 
 POINTS = 1000
 ORDER = np.random.default_rng(1).permutation(POINTS)
@@ -88,8 +89,8 @@ def test_shadows_of_another_size_are_warned_of() -> None:
     assert "trained on 80 points" in line and "on 100" in line
 
 
-@pytest.mark.parametrize(
-    ("plan", "given", "said"),
+@as_one(
+    "plan, given, said",
     [
         (PLAN, {"non_members": ORDER[80:560]}, r"480 points are known as non-members.* 500; lower split.shadow_pool"),
         (replace(PLAN, candidates_unseen=40), {}, r"forgets 28 of the 55 candidates.*forgets only 20; ask about 40"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from audits.apollo.design.memorisation import memorisation, ranked_size
 from audits.apollo.design.partition import ForgetIds, Partition, Split, make_partition, ranked_pool, ranking_members
 from audits.errors import BadInput
+from tests.cases.families import as_one
 from tests.cases.simulations import fewer, sizes
 
 SPLIT = Split(
@@ -141,8 +142,8 @@ def test_targets_train_on_their_candidates_and_stay_disjoint() -> None:
             assert np.isin(entry.ids[own & entry.retained], targets[index].retain).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"targets": 1, "target_pool": 60}, "65 points can be ranked, .* raise split.target_pool by 15"),
         ({"candidates_forget": 8, "candidates_unseen": 8, "candidates_retained": 15, "targets": 7}, "more than the"),

@@ -56,7 +56,7 @@ def splits(draw: st.DrawFn) -> Split:
 
 
 @given(splits(), st.integers(0, 2**32))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_every_design_is_disjoint_balanced_and_of_the_right_sizes(split: Split, seed: int) -> None:
     partition = make_partition(split.points, split, seed)
     for member in partition.members:

@@ -10,6 +10,7 @@ import pytest
 from audits.apollo.design.partition import Member, make_partition, overlap, overlap_warnings, shared_half_warnings
 from audits.errors import BadInput
 from tests.audits.apollo.design.small_design import SPLIT, design
+from tests.cases.families import as_one
 
 
 def member_of(name: str, train: list[int]) -> Member:
@@ -57,8 +58,8 @@ def test_shadows_drawn_from_one_pool_instead_of_two_halves_are_caught() -> None:
     assert f"share {len(stolen)} training points" in warning
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"target_pool": 200}, "the pools need 460 points, the data has 437"),
         ({"train_size": 161, "forget": 0.1, "shadow_pool": 200}, "train_size is 161"),

@@ -9,6 +9,7 @@ import pytest
 
 from audits.errors import BadInput
 from tests.audits.apollo.design.small_design import SPLIT, design
+from tests.cases.families import as_one
 
 RETAINED = replace(SPLIT, shadows=16, candidates_retained=5, candidates_forget=3, candidates_unseen=6)
 
@@ -59,8 +60,8 @@ def test_growing_a_design_with_retained_candidates_leaves_earlier_models_as_they
         np.testing.assert_array_equal(member.forget, later[member.name].forget)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
+@as_one(
+    "change, says",
     [
         ({"shadows": 12}, "multiple of 8"),
         ({"candidates_retained": 33}, "allowed: 0 to 32"),

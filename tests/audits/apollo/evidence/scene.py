@@ -13,6 +13,7 @@ from torch import nn
 from audits.apollo.design.partition import Partition, Split, make_partition
 from audits.apollo.evidence import KINDS, Case, Group, Part, Questions, SearchSettings, Walks
 from audits.apollo.evidence import oslo as oslo_file
+from audits.apollo.evidence import plus as plus_file
 from audits.apollo.evidence import yoqo as yoqo_file
 from audits.data.toy2d import make
 from audits.models import make_model
@@ -138,5 +139,6 @@ def make_scene() -> Scene:
 
 def shorten_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let searches take a few steps: no fact of these tests depends on how far a search gets."""
-    monkeypatch.setattr(yoqo_file, "STEPS", 4)
-    monkeypatch.setattr(oslo_file, "LEVELS", 3)
+    monkeypatch.setattr(yoqo_file, "STEPS", 2)
+    monkeypatch.setattr(oslo_file, "LEVELS", 2)
+    monkeypatch.setattr(plus_file, "NEWTON_STEPS", 2)

@@ -17,6 +17,7 @@ from audits.apollo.evidence.plus import of_one
 from audits.queries.oracles import label_oracle
 from tests.audits.apollo.evidence.scene import Scene, make_scene
 from tests.audits.apollo.evidence.small_networks import CLASSES
+from tests.cases.families import as_one
 from tests.cases.synthetic_evidence import evidence_for
 
 POINTS = 6
@@ -54,7 +55,7 @@ def test_the_mean_log_odds_of_the_offline_shadows_stand_at_the_levels() -> None:
             assert abs(torch.log(chances / (1 - chances)).mean() - wanted) < 1e-4
 
 
-@pytest.mark.parametrize("levels", [1, 2, 7, 9, 15])
+@as_one("levels", [1, 2, 7, 9, 15])
 def test_a_position_is_the_number_of_levels_at_which_the_label_holds(levels: int) -> None:
     edges = torch.arange(levels + 1)
     points = torch.arange(levels, dtype=torch.float64)[None, :, None].expand(len(edges), -1, -1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -13,6 +12,7 @@ from audits.apollo.attacks import ATTACKS
 from audits.apollo.evidence import KINDS, Case, Evidence, Group, Questions, SearchSettings
 from audits.apollo.evidence.plus import WIDEST, Ladders, Standings, built, committees_of, standing
 from tests.audits.apollo.evidence.small_networks import CLASSES, models
+from tests.cases.families import as_one
 from tests.cases.synthetic_evidence import auc
 
 
@@ -70,7 +70,7 @@ def test_committees_are_all_and_quarters_of_the_pairs_and_seat_nobody_who_kept_t
     assert not seats[:, :2].any() and seats[1].tolist() == seats[0].tolist()
 
 
-@pytest.mark.parametrize("labels", [1, 2, 3, 6])
+@as_one("labels", [1, 2, 3, 6])
 def test_a_standing_is_the_number_of_rungs_on_which_a_model_answers_the_true_label(labels) -> None:
     rungs = 2**labels - 1
     asked = Questions(
@@ -91,7 +91,7 @@ def test_a_standing_is_the_number_of_rungs_on_which_a_model_answers_the_true_lab
     assert calls == [2] * labels
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 5, 7, 10, 50])
+@as_one("steps", [1, 2, 3, 5, 7, 10, 50])
 def test_apollo_plus_asks_no_more_than_apollo(steps) -> None:
     settings = SearchSettings(steps=steps)
     cost = KINDS["plus"].queries(settings, 21)

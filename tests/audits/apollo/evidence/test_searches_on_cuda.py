@@ -24,7 +24,6 @@ from audits.apollo.evidence.yoqo import crafted_chunk
 from benchmarks.pretended import Counts, pretended
 from tests.audits.apollo.evidence.test_search import SHAPE, problem, with_kept
 from tests.audits.test_on_cuda import scene_on
-from tests.cases.families import thinned
 
 RANGE = (0.0, 1.0)
 FORMS = [pytest.param(True, id="stacked"), pytest.param(False, id="one by one", marks=pytest.mark.long)]
@@ -54,8 +53,9 @@ def settings_of(steps: int) -> SearchSettings:
     return SearchSettings(alpha=1.0, beta=4.0, epsilon=0.3, steps=steps, learning_rate=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stacks", FORMS)
-@pytest.mark.parametrize(("offline", "kept"), thinned([(False, False), (True, True), (False, True)], [(False, True)]))
+@pytest.mark.parametrize(("offline", "kept"), [(False, False), (True, True), (False, True)])
 def test_a_search_finds_there_what_it_finds_on_the_cpu(
     offline: bool, kept: bool, stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,13 +118,11 @@ def test_no_step_waits_for_the_gpu_or_copies_to_it(
     assert a_step("syncs") == a_step("copies") == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stacks", FORMS)
 @pytest.mark.parametrize(
     ("kind", "module", "number"),
-    thinned(
-        [("plus", plus_file, "NEWTON_STEPS"), ("ladder", ladder_file, "NEWTON_STEPS"), ("oslo", oslo_file, "LEVELS")],
-        [("plus", plus_file, "NEWTON_STEPS")],
-    ),
+    [("plus", plus_file, "NEWTON_STEPS"), ("ladder", ladder_file, "NEWTON_STEPS"), ("oslo", oslo_file, "LEVELS")],
 )
 def test_no_step_of_newton_or_of_oslo_waits(
     kind: str, module: ModuleType, number: str, stacks: bool, counts: Counts, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,7 @@ from audits.errors import BadInput
 from audits.queries.served.endpoint import Endpoint, mlflow_endpoint
 from audits.queries.served.json_path import Unreadable, found, parsed
 from audits.queries.served.reading import SMALLEST, Reading
+from tests.cases.families import as_one
 
 URL = "https://host/predict"
 
@@ -62,8 +63,8 @@ def test_a_png_holds_the_image_in_256_levels(shape: tuple[int, ...]) -> None:
     assert np.array_equal(image, levels.movedim(0, -1).squeeze(-1) if len(shape) == 3 else levels)
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
+@as_one(
+    "settings, says",
     [
         ({"url": "host:80/x"}, "'host:80/x' is no address"),
         ({"url": "ftp://host"}, "no address"),
@@ -105,8 +106,8 @@ def test_inputs_that_cannot_be_sent_are_refused() -> None:
             endpoint.body(image)
 
 
-@pytest.mark.parametrize(
-    ("path", "wanted"),
+@as_one(
+    "path, wanted",
     [
         ("$", {"a": [{"b": 1, "c d": [5, 6]}, {"b": 2, "c d": [7, 8]}]}),
         ("$.a[*].b", [1, 2]),
@@ -120,8 +121,8 @@ def test_a_path_leads_to_answers(path: str, wanted: Any) -> None:
     assert found(document, parsed(path)) == wanted
 
 
-@pytest.mark.parametrize(
-    ("path", "says"),
+@as_one(
+    "path, says",
     [
         ("$.b", r"no 'b' at \$; there is 'a'"),
         ("$.a.b", r"a list at \$\.a, not an object with 'b'"),
@@ -135,7 +136,7 @@ def test_a_path_that_leads_nowhere_says_where_it_ends(path: str, says: str) -> N
         found({"a": [1]}, parsed(path))
 
 
-@pytest.mark.parametrize("path", ["", "a", "$a", "$.", "$..a", "$[]", "$[a]", "$[1:2]", "$.a[?(@.b)]", "$.a "])
+@as_one("path", ["", "a", "$a", "$.", "$..a", "$[]", "$[a]", "$[1:2]", "$.a[?(@.b)]", "$.a "])
 def test_other_paths_are_refused(path: str) -> None:
     with pytest.raises(BadInput, match="is no path to answers; write"):
         parsed(path)
@@ -150,8 +151,8 @@ def test_labels_are_read_by_index_and_by_name() -> None:
     assert Reading(3).labels([]).dtype == np.int64 and Reading(3, "logits").labels([]).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("reading", "answer", "says"),
+@as_one(
+    "reading, answer, says",
     [
         (Reading(3), 3, "the label 3; labels are 0…2"),
         (Reading(3), -1, "the label -1"),
@@ -188,8 +189,8 @@ def test_a_probability_of_zero_is_taken_for_the_largest_that_is_shown_so() -> No
     Reading(2, "probabilities", decimals=3).check([float32])
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
+@as_one(
+    "settings, says",
     [
         ({"classes": 1}, "classes is 1"),
         ({"gives": "logit"}, "gives is 'logit'.*did you mean 'logits'"),
