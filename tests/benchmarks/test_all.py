@@ -171,6 +171,7 @@ def test_population_pays_from_the_model_at_which_the_lines_cross():
     assert population.pays(uncertain, alone) == ""
 
 
+@pytest.mark.long
 def test_forms_that_train_other_models_are_not_reported(monkeypatch, capsys):
     answers = iter([b"warm", b"a", b"a", b"b"])
     monkeypatch.setattr(population, "timed", lambda *_: (1.0, {"key": (next(answers), 0.1)}))

@@ -42,6 +42,7 @@ from tests.cases.hostile_names import (
     read_svgs,
     steering,
 )
+from tests.cases.kept import finished
 from tests.cases.runs import draw_only
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 from tests.orchestrator.tmia.drawn_result import write_tmia_run
@@ -287,7 +288,9 @@ def test_any_names_in_finished_runs(kind: str, names: list[str], odd: str) -> No
     whole_runs_are_text(kind, names, odd)
 
 
+@pytest.mark.long
 def test_tracked_runs_are_text(tmp_path: Path) -> None:
+    """In short: ``tests/orchestrator/engine/test_writers.py``."""
     from mlflow import MlflowClient
 
     out, kind = tmp_path / "out", kind_named("apollo")
@@ -375,9 +378,8 @@ def test_files_of_any_name(raw: bytes, tmp_path: Path, monkeypatch: pytest.Monke
         reports_are_text(out, tmp_path)
 
 
-def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw_only(monkeypatch, "roc")
-    out = score(tmp_path, ("lira", "loss"), "a")
+def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path) -> None:
+    out = finished("mia", tmp_path / "out")
     figure = out / "figures" / "roc.svg"
     before = ET.fromstring(figure.read_bytes())
     shown = ET.fromstring(Report(out).figure("roc")._repr_svg_())

@@ -98,6 +98,7 @@ def test_whole_numbers_are_their_digits(said: list[int]) -> None:
     assert read(pa.table({"name": pa.array(said, pa.uint64())})) == [str(each) for each in said]
 
 
+@pytest.mark.long
 @given(st.lists(NAMES, min_size=1, max_size=12, unique=True), st.randoms())
 def test_order_of_rows_does_not_matter(said: list[str], random: Any) -> None:
     other = random.sample(said, len(said))

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,24 @@ def test_a_report_whose_streams_are_closed_is_written(judged: Path) -> None:
     assert (judged / "out" / "result.json").read_bytes() == result
 
 
-def test_a_terminal_of_another_encoding_hears_a_result_whole(judged: Path, tmp_path: Path) -> None:
+def test_a_terminal_of_another_encoding_hears_a_result_whole(
+    judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(judged / "scores.csv", tmp_path)
+    draw_only(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    raw = io.BytesIO()
+    with io.TextIOWrapper(raw, encoding="ascii", errors="strict") as stream, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        assert main([*SCORE]) == 0
+        stream.flush()
+        said = raw.getvalue()
+    assert b"epsilon >= " in said and b"Verdict: " in said and said.isascii()
+
+
+@pytest.mark.long
+def test_a_process_in_a_terminal_of_another_encoding_is_heard_whole(judged: Path, tmp_path: Path) -> None:
+    """In short: the test above, in this process."""
     shutil.copy(judged / "scores.csv", tmp_path)
     done = carried_out(SCORE, tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr

@@ -26,8 +26,6 @@ from tests.orchestrator.engine.run.test_live import children
 from tests.orchestrator.engine.run.tuned import METRIC, SETTINGS, begun, made, rehearsal_of, small_choice, tuning
 
 KINDS = tuple(METRIC)
-ONE = [pytest.param(kind, marks=[pytest.mark.long] * (kind != "mia")) for kind in KINDS]
-"""One kind, and the others in the long run."""
 
 
 def used(design: Any) -> set[int]:
@@ -71,10 +69,12 @@ def test_all_settings_are_rehearsed_on_the_same_targets(kind: str, tmp_path: Pat
     assert not real & set(players[0])
 
 
-@pytest.mark.parametrize("kind", ONE)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_target_is_trained_before_the_setting_is_chosen_and_the_result_says_what_became_of_it(
     kind: str, tmp_path: Path
 ) -> None:
+    """In short: the tests above, and ``test_live.py`` of a whole choice of the toy kind."""
     plan, choice = small_choice(kind, tmp_path / "store")
     run = tuning(plan, tmp_path / "out")
     document = run.select(choice).to_json()
