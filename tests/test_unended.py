@@ -78,7 +78,8 @@ def suite(folder: Path, workers: int, order: tuple[str, ...] = (), **files: str)
     )
 
 
-@pytest.mark.parametrize("order", [pytest.param((), marks=pytest.mark.long), ("--no-loadscope-reorder",)])
+@pytest.mark.long
+@pytest.mark.parametrize("order", [(), ("--no-loadscope-reorder",)])
 def test_a_stuck_test_is_named_ends_one_worker_and_the_others_run(tmp_path: Path, order: tuple[str, ...]) -> None:
     passing = dict.fromkeys("abcd", "def test_it(): pass")
     said, _ = suite(tmp_path, 1, order, **passing, stuck=STUCK).communicate(timeout=240)

@@ -105,6 +105,7 @@ print(resident_bytes() - before)
 """
 
 
+@pytest.mark.long
 def test_peak_memory_grows_by_what_a_form_holds():
     # In a process of its own, as in the benchmark: where the peak cannot be reset, it counts from the process's start.
     grown = run("-c", GROWS)

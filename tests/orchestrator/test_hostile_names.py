@@ -177,7 +177,11 @@ def reports_are_text(out: Path, folder: Path) -> None:
         *(pytest.param(names, marks=long, id=f"names {place}") for place, names in enumerate(THREE)),
     ],
 )
-def test_known_names_of_attacks_and_targets(names: Sequence[str], ordinary: Elements) -> None:
+def test_known_names_of_attacks_and_targets(
+    names: Sequence[str], ordinary: Elements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if names == MIXED:  # one figure stands for all
+        draw_only(monkeypatch, "auc")
     judged_scores_are_text(names, names[-1], ordinary)
 
 
@@ -190,8 +194,10 @@ def test_any_names_of_attacks_and_targets(attacks: list[str], group: str, ordina
         judged_scores_are_text(attacks, group, ordinary)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [NAMES[6], *(pytest.param(NAMES[place], marks=long) for place in (0, 13, 14, 21))])
 def test_comparisons(name: str, tmp_path: Path) -> None:
+    """In short: ``tests/orchestrator/engine/test_writers.py``, and the page of scores, above."""
     folders = [tmp_path / "a", tmp_path / media.file_name(name)[:40]]
     for folder in folders:
         folder.mkdir()

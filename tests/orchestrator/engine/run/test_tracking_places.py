@@ -163,7 +163,12 @@ def test_a_database_that_a_plan_names_sends_nothing_to_a_server_unasked(
     tracked_at(store, prepared(Path("theirs.db"), f"http://{loot.place}/loot"))
     assert f"--allow-addresses mlflow-login@{loot.place}" in refused(audit(), capsys)
     assert not loot.seen
-    assert main(audit(plan, "--set", "tracking.experiment=mine")) == 0, "the way out"
+
+
+@pytest.mark.long
+def test_another_experiment_is_a_way_out(plan: str, store: Path, loot: Takes) -> None:
+    tracked_at(store, prepared(Path("theirs.db"), f"http://{loot.place}/loot"))
+    assert main(audit(plan, "--set", "tracking.experiment=mine")) == 0
     assert not loot.seen
 
 

@@ -236,7 +236,7 @@ def test_a_choice_does_not_depend_on_the_number_of_workers(cluster: Workers, tmp
     assert tables[0] == tables[1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind != "mia")) for kind in KINDS])
 def test_the_price_of_a_tune_is_that_of_the_rehearsals_and_of_two_audits(kind: str, tmp_path: Path) -> None:
     plan, choice = small_choice(kind, tmp_path / "store")
     cost = estimate(kind_named(kind), plan, images_per_second=1000.0, rehearsal=choice.rehearsal(kind_named(kind)))
