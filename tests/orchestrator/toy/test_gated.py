@@ -161,6 +161,7 @@ def test_a_limit_that_is_not_given_again_is_void_in_the_tracker(bench: Bench) ->
     assert math.isnan(parent().metrics["gate.passed"])
 
 
+@pytest.mark.long
 def test_without_limits_there_is_no_gate(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     run(bench, FAILED)
     capsys.readouterr()
