@@ -83,7 +83,7 @@ NEVER_VOID = ("gnq", "gnq, given")
 def short_without(*names: str) -> list[Any]:
     """Return all runs, of which those with ``names`` are marked long too.
 
-    The page of GNQ takes longest to make; those of its given models have the same tables, as MIA has those of scores.
+    The page of GNQ takes longest to make; rows of MIA are void as those of scores are.
     """
     return [pytest.param(name, marks=pytest.mark.long) if name in names else name for name in RUNS]
 

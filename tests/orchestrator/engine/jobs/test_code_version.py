@@ -184,7 +184,7 @@ def test_an_edit_of_any_function_changes_exactly_the_stages_whose_body_reaches_i
     copy: Copy, reach: dict[str, set[str]], drawn: int, a_stage: int
 ) -> None:
     """Functions are drawn from files of all code, and from those that each body reaches."""
-    draw, files, edited = random.Random(0), files_of(copy.root, *OURS)
+    draw, files, edited = random.Random(0), files_of(copy.root, *OURS), list[tuple[str, int]]()
     for stage, number in {"": drawn, **dict.fromkeys(bodies(), a_stage)}.items():
         some = [file for file in files if not stage or module_of(file) in reach[stage]] if number else []
         found = (functions_of(copy.root, file) for file in draw.sample(some, len(some)))

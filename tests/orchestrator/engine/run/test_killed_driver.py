@@ -59,12 +59,12 @@ MANY = {"split.targets": 8, "recipe.epochs": 100}
 
 
 def test_what_a_killed_driver_had_made_is_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its two actors come no further than half of the models: claims of this process hold the others.
+    """Its group of Ray Train comes no further than half of the models: claims of this process hold the others.
 
     What goes on has no workers.
     """
     monkeypatch.setitem(KINDS, "toy", TOY)
-    plan = killed_plan("toy", tmp_path, 2, {"split.targets": 4, "compute.engine": "actors"})
+    plan = killed_plan("toy", tmp_path, 2, {"split.targets": 4})
     file, store = tmp_path / "plan.yaml", Store(tmp_path / "store")
     file.write_text(yaml.safe_dump(plan.resolved()))
     with ExitStack() as held:
