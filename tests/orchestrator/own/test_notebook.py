@@ -50,7 +50,7 @@ def run_cell(folder: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-
 
 
 def plan(store: Path, **more: object) -> BasePlan:
-    few = {"audit.attacks": ["loss_threshold"], "unlearning": [{"method": "gradient_ascent", "epochs": 1}]}
+    few = {"audit.attacks": ["loss_threshold"], "unlearning": [{"method": "python:forgetting:forget"}]}
     return own_plan(store, model={"name": "mine", "settings": {}}, **few, **more)
 
 
