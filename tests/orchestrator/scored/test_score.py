@@ -78,6 +78,7 @@ def test_scores_become_result_page_and_scores(
     assert main(["report", str(out)]) == 0
     assert (out / "report.html").read_text() == page
 
+    capsys.readouterr()
     assert main([*words[:-2], "--json", "--fail-above", "auc=0.6"]) == 1
     told = capsys.readouterr()
     assert json.loads(told.out)["table"][0]["auc"] == row.auc.value
