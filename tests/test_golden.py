@@ -165,6 +165,7 @@ def golden(project: Path) -> int:
     return subprocess.run([sys.executable, "-c", script], cwd=project, env={**os.environ, **paths}).returncode
 
 
+@pytest.mark.long
 def test_sentences_that_changed_are_renewed_and_numbers_and_lost_sentences_stay_failures(project: Path) -> None:
     said, test = project / "orchestrator" / "said.py", project / "tests" / "test_said.py"
     lost = "from orchestrator.said import refuse, told\n\n\ndef test_lost():\n    assert len(told()) == 3\n"

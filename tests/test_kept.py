@@ -24,7 +24,9 @@ def test_a_new_database_is_as_mlflow_wants_it(tmp_path: Path) -> None:
     assert mlflow._get_schema_version(engine) == mlflow._get_latest_schema_revision()
 
 
+@pytest.mark.long
 def test_a_finished_run_has_the_scores_of_a_new_one_and_is_made_once(tmp_path: Path) -> None:
+    """In short: the tests of each kind, which compare numbers of a finished run with those that they work out."""
     run = finished("mia, given")
     audited(smallest_plan("mia, given", tmp_path / "store"), tmp_path / "out")
     assert (run / "scores.parquet").read_bytes() == (tmp_path / "out" / "scores.parquet").read_bytes()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases.seconds import Clock, by_folder, slowest
+
 ROOT = Path(__file__).resolve().parents[1]
 WAITS = """
 import subprocess, sys, time
@@ -23,8 +25,26 @@ def test_works():
 """
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.long), ("--processes", "1")])
+def report(name: str, seconds: float, cpu: float) -> pytest.TestReport:
+    """Return a report of a part of a test."""
+    found = pytest.TestReport(name, ("", None, ""), {}, "passed", None, "call", duration=seconds)
+    found.cpu = cpu  # type: ignore[attr-defined]  # as ``Clock`` leaves it
+    return found
+
+
+def test_parts_of_a_test_and_tests_of_a_folder_are_added_and_the_slowest_listed() -> None:
+    clock = Clock()
+    for name, seconds, cpu in (("a/test_a.py::x", 1.0, 0.1), ("a/test_a.py::x", 0.5, 0.2), ("a/test_a.py::y", 0.6, 0.0),
+                               ("b/test_b.py::z", 3.0, 2.5)):  # fmt: skip
+        clock.pytest_runtest_logreport(report(name, seconds, cpu))
+    assert slowest(clock.tests) == ["    3.0     2.5  b/test_b.py::z", "    1.5     0.3  a/test_a.py::x"]
+    assert [line.split() for line in slowest(by_folder(clock.tests))] == [["3.0", "2.5", "b"], ["2.1", "0.3", "a"]]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [(), ("--processes", "1")])
 def test_the_slowest_are_listed(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    """In short: the test above."""
     for folder, text in (("a", WAITS), ("b", WORKS)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"test_{folder}.py").write_text(text)

@@ -341,7 +341,7 @@ def failing(folder: Path) -> list[FileJob]:
 def test_two_workers_write_the_files_of_no_worker_and_a_failing_job_stops_them_as_itself(
     tmp_path: Path, cluster: Workers, engine: Engine
 ) -> None:
-    """Runs to the end: ``test_faults.py`` and, of an audit by both, ``engine/run/test_killed_driver.py``."""
+    """Runs to the end: ``test_faults.py`` and, of an audit by Ray Train, ``engine/run/test_killed_driver.py``."""
     none, two = tmp_path / "none", tmp_path / "two"
     train(chain(none), none, Workers(0))
     seen: list[tuple[int, int]] = []

@@ -105,6 +105,7 @@ print(resident_bytes() - before)
 """
 
 
+@pytest.mark.long
 def test_peak_memory_grows_by_what_a_form_holds():
     # In a process of its own, as in the benchmark: where the peak cannot be reset, it counts from the process's start.
     grown = run("-c", GROWS)
@@ -171,6 +172,7 @@ def test_population_pays_from_the_model_at_which_the_lines_cross():
     assert population.pays(uncertain, alone) == ""
 
 
+@pytest.mark.long
 def test_forms_that_train_other_models_are_not_reported(monkeypatch, capsys):
     answers = iter([b"warm", b"a", b"a", b"b"])
     monkeypatch.setattr(population, "timed", lambda *_: (1.0, {"key": (next(answers), 0.1)}))

@@ -103,6 +103,7 @@ def test_impossible_sizes_are_refused(module, capsys):
     assert "--points 0" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_many_models_are_asked_in_both_forms_and_the_record_is_printed(capsys):
     hop_skip_jump_models.main(["--quick"])
     document = json.loads(capsys.readouterr().out)

@@ -19,6 +19,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return made(tmp_path_factory.mktemp("loading"), 12, 32, cpus=1)
 
 
+@pytest.mark.long
 def test_all_forms_give_as_many_images_of_one_shape(places: tuple[Path, Path]) -> None:
     found = loading.forms(*places, 32, 1)
     assert list(found)[:3] == ["shards", "files", "DataLoader, Pillow"] and len(found) == 4

@@ -184,6 +184,7 @@ def test_rmia_of_a_stand_in_orders_points_as_ours(stand_ins):
     assert np.array_equal(np.argsort(found), np.argsort(same))
 
 
+@pytest.mark.long
 def test_peers_are_compared_with_ours_that_asks_the_same_and_differences_are_paired(stand_ins):
     document = peers_mia.measured([target(pool) for pool in (0, 0, 1, 1, 2, 2)])
     rows = {row["name"]: row for row in document["attacks"]}

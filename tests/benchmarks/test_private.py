@@ -7,6 +7,7 @@ import pytest
 from benchmarks import private
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("models", [("mlp",), pytest.param(private.MODELS, marks=pytest.mark.long)])
 def test_a_record_has_a_row_for_each_model_and_form(models, capsys, monkeypatch):
     monkeypatch.setattr(private, "MODELS", models)

@@ -53,13 +53,15 @@ def below(pid: int) -> dict[int, str]:
     return found
 
 
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str], seconds: float = 180.0) -> None:
-    """Wait until ``what()`` is true; fails when the process ends first or the time is over."""
+def wait_for(
+    what: Callable[[], object], process: subprocess.Popen[str], seconds: float = 180.0, pause: float = 0.02
+) -> None:
+    """Wait until ``what()`` is true, asked after every ``pause``; fails when the process ends first or time is over."""
     end = time.monotonic() + seconds
     while not what():
         assert process.poll() is None, f"ended early: {process.communicate()[0]}"
         assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 def kill_all(process: subprocess.Popen[str]) -> None:

@@ -186,8 +186,8 @@ def lines_to_run() -> dict[tuple[tuple[str, ...], ...], Path]:
     return found
 
 
-DEAR = ("data.md", "sweeps.md")
-"""Pages whose plans and sweeps take longest to be laid out."""
+DEAR = ("data.md", "sweeps.md", "given-models.md")
+"""Pages whose plans, sweeps and models take longest."""
 
 
 @pytest.mark.parametrize(

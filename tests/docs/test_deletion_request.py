@@ -16,7 +16,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "deletion-reque
 SIZES = {"range(1000)": "range(100)", "range(100, 1000)": "range(25, 100)", "=30": "=3", "=5": "=1"}
 
 
+@pytest.mark.long
 def test_the_page_runs_and_leaves_what_is_to_be_filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In short: ``test_commands.py``, of all commands of all pages."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("orchestrator.engine.run.run.Run", UnshownRun)
     blocks = [text for _, text in BLOCK.findall(PAGE.read_text())]

@@ -30,10 +30,12 @@ SMALL = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_the_page_on_tmia_runs(
     whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """In short: ``test_given_models.py``, of the same page on MIA."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("orchestrator.engine.run.run.Run", UnshownRun)
     before, _, section = PAGE.read_text().partition(HEAD)

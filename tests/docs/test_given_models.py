@@ -22,9 +22,11 @@ def section(heading: str, place: Path) -> Path:
     return page
 
 
+@pytest.mark.long
 def test_the_page_on_gnq_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """In short: the page on MIA, below, and ``tests/orchestrator/test_api.py``."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("orchestrator.engine.run.run.Run", UnshownRun)
     page = section("`orch audit gnq`", tmp_path)

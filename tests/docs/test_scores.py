@@ -11,7 +11,10 @@ from tests.cases.runs import draw_only
 from tests.docs.commands import BLOCK, ROOT, split_line
 
 
-@pytest.mark.parametrize(("page", "left"), [("score", "scored/result.json"), ("compare", "compared/compare.json")])
+@pytest.mark.parametrize(
+    ("page", "left"),
+    [("score", "scored/result.json"), pytest.param("compare", "compared/compare.json", marks=pytest.mark.long)],
+)
 def test_a_how_to_runs_as_it_stands(page: str, left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     draw_only(monkeypatch)

@@ -46,6 +46,7 @@ def test_regions_are_the_definitions_of_under_and_over(example, unlearned, retra
     np.testing.assert_array_equal(example.regions(scene, points), [side, 0, 0, 0])
 
 
+@pytest.mark.long
 def test_the_example_draws_a_short_play(example, tmp_path, monkeypatch):
     monkeypatch.setattr(example, "LAYERS", {"hidden": (32, 32), "batch_norm": True})
     few = replace(example.SPLIT, shadows=8)

@@ -116,7 +116,9 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.long
 def test_a_run_keeps_aggregates_only(report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In short: ``tests/orchestrator/report/test_aggregates.py``."""
     monkeypatch.setattr(Run, "track", lambda run, document: None)
     draw_only(monkeypatch, "frontier")
     out, store = tmp_path / "out", report.folder.parent / "store"
@@ -149,6 +151,7 @@ def test_importing_is_cheap_and_needs_no_ray() -> None:
 
 def test_a_module_and_arrays_are_audited_as_they_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    draw_only(monkeypatch)
     monkeypatch.setattr(Run, "track", lambda run, document: None)
     monkeypatch.setattr(Run, "watch", lambda run, settings, left, **how: None)
     x, y = np.random.default_rng(0).normal(size=(60, 1, 3, 4)).astype(np.float32), np.arange(60) % 3

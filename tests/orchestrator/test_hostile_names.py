@@ -42,6 +42,7 @@ from tests.cases.hostile_names import (
     read_svgs,
     steering,
 )
+from tests.cases.kept import finished
 from tests.cases.runs import draw_only
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 from tests.orchestrator.tmia.drawn_result import write_tmia_run
@@ -176,7 +177,11 @@ def reports_are_text(out: Path, folder: Path) -> None:
         *(pytest.param(names, marks=long, id=f"names {place}") for place, names in enumerate(THREE)),
     ],
 )
-def test_known_names_of_attacks_and_targets(names: Sequence[str], ordinary: Elements) -> None:
+def test_known_names_of_attacks_and_targets(
+    names: Sequence[str], ordinary: Elements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if names == MIXED:  # one figure stands for all
+        draw_only(monkeypatch, "auc")
     judged_scores_are_text(names, names[-1], ordinary)
 
 
@@ -189,8 +194,10 @@ def test_any_names_of_attacks_and_targets(attacks: list[str], group: str, ordina
         judged_scores_are_text(attacks, group, ordinary)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [NAMES[6], *(pytest.param(NAMES[place], marks=long) for place in (0, 13, 14, 21))])
 def test_comparisons(name: str, tmp_path: Path) -> None:
+    """In short: ``tests/orchestrator/engine/test_writers.py``, and the page of scores, above."""
     folders = [tmp_path / "a", tmp_path / media.file_name(name)[:40]]
     for folder in folders:
         folder.mkdir()
@@ -287,7 +294,9 @@ def test_any_names_in_finished_runs(kind: str, names: list[str], odd: str) -> No
     whole_runs_are_text(kind, names, odd)
 
 
+@pytest.mark.long
 def test_tracked_runs_are_text(tmp_path: Path) -> None:
+    """In short: ``tests/orchestrator/engine/test_writers.py``."""
     from mlflow import MlflowClient
 
     out, kind = tmp_path / "out", kind_named("apollo")
@@ -305,8 +314,8 @@ def test_tracked_runs_are_text(tmp_path: Path) -> None:
     assert live_markdown(note) == [] and read_markdown(note)
 
 
-QUOTED = (*MIXED, *HALVES, NAMES[15], NAMES[16], NAMES[21], NAMES[23])
-"""Names that steer a terminal, each by another means, or are endless, and one for each medium."""
+QUOTED = (*MIXED, *HALVES, NAMES[15], NAMES[21])
+"""Names that steer a terminal, one that is endless, and one for each medium."""
 
 
 def messages(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -355,6 +364,7 @@ def test_plans_of_any_names_are_refused_in_lines(name: str) -> None:
         assert code == 2 and all(line.startswith("orch: ") for line in text.splitlines())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "raw",
     [
@@ -364,6 +374,7 @@ def test_plans_of_any_names_are_refused_in_lines(name: str) -> None:
     ],
 )
 def test_files_of_any_name(raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In short: the names of attacks and targets, above."""
     draw_only(monkeypatch, "verdict")
     file = os.path.join(os.fsencode(tmp_path), raw)
     scores(tmp_path, ("lira", "loss"), "a")
@@ -375,9 +386,8 @@ def test_files_of_any_name(raw: bytes, tmp_path: Path, monkeypatch: pytest.Monke
         reports_are_text(out, tmp_path)
 
 
-def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw_only(monkeypatch, "roc")
-    out = score(tmp_path, ("lira", "loss"), "a")
+def test_a_figure_of_a_stranger_runs_nothing_in_a_notebook(tmp_path: Path) -> None:
+    out = finished("mia", tmp_path / "out")
     figure = out / "figures" / "roc.svg"
     before = ET.fromstring(figure.read_bytes())
     shown = ET.fromstring(Report(out).figure("roc")._repr_svg_())

@@ -58,6 +58,7 @@ def test_the_defences_hold_the_plan_itself_and_go_into_shadows_and_targets_alike
         assert plan.changed(changes).shadow_model is None and plan.changed(changes).shadow_recipe is None
 
 
+@pytest.mark.long
 def test_the_ablation_shares_one_population_and_varies_what_the_paper_varies():
     plan, settings = settings_of("apollo-ablation", "split.targets=1", "audit.fpr=[0.5]")
     population = [job.key for job in KIND.making_models(open_design(plan).jobs())]

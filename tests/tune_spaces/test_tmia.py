@@ -315,7 +315,8 @@ def test_table_2_has_the_papers_three_students_of_caltech101_on_three_architectu
         assert (one.transfer.train_size, one.transfer.n_frozen, one.transfer.classes) == (5486, 0, None)
 
 
-@family("mode", ["II", "III"], default=(1,))
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["II", "III"])
 def test_students_and_teachers_of_the_paper_learn_their_own_data_sets(
     mode: str, nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

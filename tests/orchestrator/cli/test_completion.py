@@ -118,7 +118,9 @@ def test_help_of_audit_names_every_metric_of_every_kind(capsys: pytest.CaptureFi
         assert all(f" {metric}" in told for metric in known.metrics)
 
 
+@pytest.mark.long
 def test_completion_imports_nothing_heavy() -> None:
+    """In short: ``test_main.py``, of the help of all commands."""
     script = "\n".join(
         [
             "import os, sys",

@@ -137,9 +137,11 @@ def test_scores_are_written_beside_links_and_through_none(
     assert json.loads((theirs / "result.json").read_text())["kind"] == "score"
 
 
+@pytest.mark.long
 def test_a_comparison_is_written_through_no_link(
     tmp_path: Path, theirs: Path, scored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In short: reports and scores, above."""
     draw_only(monkeypatch, "differences")
     out = tmp_path / "compared"
     (out / "figures").mkdir(parents=True)

@@ -52,15 +52,15 @@ def family(plan: Refused) -> tuple[object, ...]:
 def compared() -> Iterator[Any]:
     """Yield every refused plan; what the short run leaves out of it is marked long.
 
-    It has the first plan of each family, by validate and by one of the other commands in turn. Programs in ONNX, each
-    read in a process of its own, are none of it.
+    It has the first plan of each family, by one of the commands in turn. Programs in ONNX, each
+    read in a process of its own, and served models are none of it.
     """
     seen = set[tuple[object, ...]]()
     for plan in refused():
         now: tuple[str, ...] = ()
-        if family(plan) not in seen and ".onnx" not in str(plan.changes):
+        if family(plan) not in seen and not any(each in str(plan.changes) for each in (".onnx", "served")):
             seen.add(family(plan))
-            now = (*plan.by[:1], *plan.by[1 + len(seen) % 2 :][:1])
+            now = (plan.by[len(seen) % len(plan.by)],) if plan.by else ()
             yield pytest.param(plan._replace(by=now), id=named(plan))
         if later := tuple(command for command in plan.by if command not in now):
             yield pytest.param(plan._replace(by=later), id=f"{named(plan)}-others", marks=pytest.mark.long)

@@ -18,7 +18,7 @@ from tests.cases.undrawn import UNDRAWN
 KINDS = {"few": "mia", "apollo": "apollo", "tmia": "tmia", "gnq": "gnq", "mia": "mia", "gnq, given": "gnq"}
 
 GATE = "loss.auc=0.99"
-FEW = {"audit.attacks": ["loss", "lira"]}
+FEW = {"audit.attacks": ["loss"], "audit.judge": "loss"}
 """The run of few attacks that most tests read; it draws no figures, those of all kinds do."""
 
 

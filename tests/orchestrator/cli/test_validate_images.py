@@ -41,6 +41,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
+@pytest.mark.long
 def test_a_plan_is_checked_without_decoding_all_images(
     tmp_path: Path, folder: str, decoded: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

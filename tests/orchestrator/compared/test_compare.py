@@ -194,6 +194,7 @@ def test_a_run_that_kept_no_scores_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert "was run with --aggregate-only and kept no scores" in error and error.count("\n") == 1
 
 
+@pytest.mark.long
 def test_scores_from_elsewhere_are_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

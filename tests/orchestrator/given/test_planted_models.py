@@ -132,7 +132,7 @@ def test_nonsense_about_a_model_is_damage(field: str, value: Any, net: nn.Module
     assert not loads
 
 
-@pytest.mark.parametrize("file", ["model.ts", "model.pt"])
+@pytest.mark.parametrize("file", ["model.ts", pytest.param("model.pt", marks=pytest.mark.long)])
 def test_a_program_that_only_the_store_has_needs_permission(file: str, net: nn.Module, loads: list[str]) -> None:
     """Also where the name of its file, which is gone, may be one of weights."""
     data = script(net, file)

@@ -79,6 +79,7 @@ def check(weights: str, members: str, **more: Any) -> None:
     check_asked(open_design(with_digests(plan), data=data_of("digits", None), device="cpu"))
 
 
+@pytest.mark.long
 def test_settings_of_a_sweep_share_what_has_passed(started: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     Path("model.onnx").write_bytes(classifier(10))
     Path("plan.yaml").write_text(PLAN)

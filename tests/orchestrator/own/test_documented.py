@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from audits.models import MODELS
@@ -28,7 +29,9 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 def test_the_page_does_what_it_says(folder: Path, tmp_path: Path) -> None:
+    """In short: the other tests of this folder, of components that are as those of the page."""
     files = {text.split(maxsplit=2)[1]: text for text in blocks("python")}
     assert set(files) == {"nets.py", "training.py", "points.py", "forgetting.py", "attacks.py"}
     for name, text in files.items():

@@ -71,7 +71,20 @@ def test_a_plan_names_them_like_built_in_ones(site: Path, tmp_path: Path) -> Non
     }
 
 
-def test_nothing_is_imported_before_a_name_is_looked_up(site: Path) -> None:
+def test_nothing_is_imported_before_a_name_is_looked_up(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["--help"]) == 0 and capsys.readouterr().out
+    assert "small_net" in MODELS and "small_net" in list(MODELS)
+    assert "mine" not in sys.modules
+    assert MODELS["small_net"].__module__ in sys.modules and "mine" in sys.modules
+
+
+@pytest.mark.long
+def test_a_process_that_looks_no_name_up_imports_nothing(site: Path) -> None:
+    """In short: the test above, in this process."""
     code = (
         "import sys; from orchestrator.cli.main import main; main(['--help']); from audits.models import MODELS; "
         "assert 'small_net' in MODELS; list(MODELS); print('mine' in sys.modules)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -50,14 +51,15 @@ def run_cell(folder: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-
 
 
 def plan(store: Path, **more: object) -> BasePlan:
-    return own_plan(store, model={"name": "mine", "settings": {}}, **more)
+    few = {"audit.attacks": ["loss_threshold"], "unlearning": [{"method": "python:forgetting:forget"}]}
+    return own_plan(store, model={"name": "mine", "settings": {}}, **few, **more)
 
 
 def key(found: BasePlan) -> str:
     return str(next(job.key for job in open_design(found).jobs() if job.stage == "train"))
 
 
-def test_a_network_of_a_notebook_is_audited_in_its_process(run_cell, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_network_of_a_notebook_is_audited_in_its_process(run_cell, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     run_cell(CELL)
     found = plan(tmp_path / "store")
     check_against_data(found)
@@ -70,6 +72,7 @@ def test_a_network_of_a_notebook_is_audited_in_its_process(run_cell, tmp_path: P
     ):
         run_cell(edited)
         assert (key(plan(tmp_path / "store")) == first) == same
+    monkeypatch.setattr("orchestrator.engine.run.crew.connect", lambda *_: nullcontext())  # no worker is asked
     with pytest.raises(BadInput, match=r"Mine is code of a notebook .* set compute\.workers to 0"):
         audited(plan(tmp_path / "other", **{"compute.workers": 1}), tmp_path / "out1")
 

@@ -36,9 +36,11 @@ def changed(one: dict[tuple[str, ...], Job], two: dict[tuple[str, ...], Job]) ->
     return {(job.stage, job.label) for place, job in one.items() if two[place].key != job.key}
 
 
+@pytest.mark.long
 def test_an_edit_of_a_method_has_new_keys_for_what_follows_it_and_one_of_an_attack_for_scores(
     folder: Path, tmp_path: Path
 ) -> None:
+    """In short: ``test_own_models.py``, of an edit of a model."""
     first = jobs(own_plan(tmp_path))
     edit(folder / "rates.py", "1.0", "0.5")
     second = jobs(own_plan(tmp_path))

@@ -66,7 +66,9 @@ def net() -> nn.Module:
     return nn.Sequential(nn.Linear(5, 3))
 
 
+@pytest.mark.long
 def test_models_are_keyed_by_its_source(training: Path, tmp_path: Path) -> None:
+    """In short: ``test_own_models.py``, of an edit of a model."""
     values = {"recipe": {"fit": "python:training:fit", "epochs": 2, "settings": {"rate": 0.3}}}
     plan = own_plan(tmp_path / "store", **values)
     check_against_data(plan)

@@ -47,6 +47,7 @@ def require(code: OwnCode, *places: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_worker_without_the_code_or_with_another_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
     code = own_code([own_plan(tmp_path).resolved()])
     assert require(code) == "", "the driver's folder is there"

@@ -253,7 +253,7 @@ def mia(folder: Path, targets: int, seed: int = 0) -> Path:
     return folder / "scores.parquet"
 
 
-@pytest.mark.parametrize("rate", ["0.25", "0.1"])
+@pytest.mark.parametrize("rate", ["0.25", pytest.param("0.1", marks=pytest.mark.long)])
 def test_scores_that_are_read_again_give_the_same_rows(tmp_path: Path, rate: str) -> None:
     columns = drawn()
     if rate == "0.1":

@@ -105,6 +105,7 @@ def test_whole_numbers_stand_in_their_order(said: list[int]) -> None:
     assert found == [str(each) for each in sorted(said)]
 
 
+@pytest.mark.long
 @given(st.lists(NAMES, min_size=1, max_size=12, unique=True), st.randoms())
 def test_order_of_rows_does_not_matter(said: list[str], random: Any) -> None:
     other = random.sample(said, len(said))

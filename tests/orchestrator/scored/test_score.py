@@ -78,14 +78,21 @@ def test_scores_become_result_page_and_scores(
     assert main(["report", str(out)]) == 0
     assert (out / "report.html").read_text() == page
 
-    again = tmp_path / "again"
-    assert main(["score", str(out / "scores.parquet"), "--fpr", "0.1", "--out", str(again)]) == 0
-    assert read_run(again, ScoreResult).table[0].auc == row.auc
     capsys.readouterr()
     assert main([*words[:-2], "--json", "--fail-above", "auc=0.6"]) == 1
     told = capsys.readouterr()
     assert json.loads(told.out)["table"][0]["auc"] == row.auc.value
     assert "auc is 0.7" in told.err and "above 0.6" in told.err
+
+
+@pytest.mark.long
+@WITHOUT_FIGURES
+def test_scores_that_were_written_are_read_again(tmp_path: Path) -> None:
+    """In short: ``test_layouts.py``, of scores with decisions."""
+    file, out, again = written(table(), tmp_path / "scores.csv"), tmp_path / "out", tmp_path / "again"
+    assert main(["score", str(file), *COLUMNS, "--decision", "called", "--fpr", "0.1", "--out", str(out)]) == 0
+    assert main(["score", str(out / "scores.parquet"), "--fpr", "0.1", "--out", str(again)]) == 0
+    assert read_run(again, ScoreResult).table[0].auc == read_run(out, ScoreResult).table[0].auc
 
 
 @WITHOUT_FIGURES

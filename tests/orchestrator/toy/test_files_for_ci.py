@@ -68,8 +68,10 @@ def test_limits_are_test_cases_and_the_summary_says_the_same(bench: Bench) -> No
     assert (xml.read_bytes(), text.read_text()) == before
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("controlled")
 def test_controls_are_test_cases_and_what_they_leave_open_is_an_error(bench: Bench) -> None:
+    """In short: ``test_gated.py``, and the tests of ``tests/orchestrator/engine/ci``."""
     xml, text = bench.place / "open.xml", bench.place / "open.md"
     words = ("--out", str(bench.place / "told"), "--junit", str(xml), "--summary", str(text))
     assert bench.command("audit", "toy", *words, *LIMITS) == 1

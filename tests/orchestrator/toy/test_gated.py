@@ -121,7 +121,7 @@ def test_a_control_puts_in_doubt_what_rests_on_it(of: Doubt, doubted: set[str]) 
 
 
 @pytest.mark.usefixtures("blind")
-@pytest.mark.parametrize("limit", [PASSED, FAILED])
+@pytest.mark.parametrize("limit", [PASSED, pytest.param(FAILED, marks=pytest.mark.long)])
 def test_beside_a_failed_control_no_limit_is_passed_nor_believed(
     bench: Bench, capsys: pytest.CaptureFixture[str], limit: str
 ) -> None:
@@ -161,6 +161,7 @@ def test_a_limit_that_is_not_given_again_is_void_in_the_tracker(bench: Bench) ->
     assert math.isnan(parent().metrics["gate.passed"])
 
 
+@pytest.mark.long
 def test_without_limits_there_is_no_gate(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     run(bench, FAILED)
     capsys.readouterr()

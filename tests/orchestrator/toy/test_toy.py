@@ -100,7 +100,7 @@ def test_two_workers_change_no_bit(finished: Result, bench: Bench, monkeypatch: 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("engine", ["train", "actors"])
 def test_two_workers_of_ray_change_no_bit(finished: Result, bench: Bench, engine: str) -> None:
-    """In short: ``tests/orchestrator/engine/run/test_killed_driver.py``, of an audit by both."""
+    """In short: ``tests/orchestrator/engine/run/test_killed_driver.py``, of an audit by Ray Train."""
     plan = bench.plan(compute__workers=2, compute__engine=engine, compute__store=str(bench.place / f"by {engine}"))
     assert pack_table(audited(plan, bench.place / "one").scores) == pack_table(finished.scores)
 

@@ -155,6 +155,7 @@ def test_another_kind_of_machine_is_allowed_rounding_and_no_more(
     assert verified(run, *ALL) == GATE_FAILED
 
 
+@pytest.mark.long
 def test_of_a_sweep_all_settings_are_drawn_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = Bench(tmp_path).plan()
     settings = {"short": {"recipe.epochs": 1}, "shorter": {"recipe.epochs": 2}}

@@ -167,6 +167,7 @@ def steps(plan: ApolloPlan, recipe: str) -> int:
     return -(-plan.split.train_size // getattr(plan, recipe).batch_size)
 
 
+@pytest.mark.long
 def test_a_sweep_is_priced_around_its_own_plan_unless_another_is_given(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["cost", "--sweep", "apollo-toy2d", *ONE_IN_WORDS]
     assert main([*words, "--json"]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -182,13 +183,13 @@ def test_the_reach_is_that_of_an_independent_graph_of_imports(reach: dict[str, s
 def test_an_edit_of_any_function_changes_exactly_the_stages_whose_body_reaches_it(
     copy: Copy, reach: dict[str, set[str]], drawn: int, a_stage: int
 ) -> None:
-    """Functions are drawn from all code, and from what each body reaches."""
-    draw = random.Random(0)
-    functions = {file: functions_of(copy.root, file) for file in files_of(copy.root, *OURS)}
-    edited = draw.sample([each for file in functions for each in functions[file]], drawn)
-    for stage in bodies():
-        own = [each for file in functions if module_of(file) in reach[stage] for each in functions[file]]
-        edited += draw.sample(own, a_stage)
+    """Functions are drawn from files of all code, and from those that each body reaches."""
+    draw, files, edited = random.Random(0), files_of(copy.root, *OURS), list[tuple[str, int]]()
+    for stage, number in {"": drawn, **dict.fromkeys(bodies(), a_stage)}.items():
+        some = [file for file in files if not stage or module_of(file) in reach[stage]] if number else []
+        found = (functions_of(copy.root, file) for file in draw.sample(some, len(some)))
+        edited += [draw.choice(own) for own in itertools.islice(filter(None, found), number)]
+    assert len(edited) == drawn + a_stage * len(bodies())
     for file, line in sorted(set(edited)):
         wanted = {stage for stage in bodies() if module_of(file) in reach[stage]}
         assert copy.changed_by(file, planted(line)) == wanted, (file, line)

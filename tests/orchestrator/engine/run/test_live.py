@@ -220,6 +220,7 @@ def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on
     assert all(after[name].info.run_id == early.info.run_id for name, early in seen["children"].items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("error", "status"),
     [
@@ -230,7 +231,10 @@ def test_settings_of_a_choice_are_nested_runs_with_their_scores_while_it_goes_on
 def test_a_run_that_breaks_off_says_so_and_goes_on_as_the_same_run(
     plan: BasePlan, tmp_path: Path, at_job: Callable[..., None], error: type[BaseException], status: str
 ) -> None:
-    """It goes on with another value of what decides no score, which MLflow would not take for the same parameter."""
+    """It goes on with another value of what decides no score, which MLflow would not take for the same parameter.
+
+    In short: ``test_only_the_same_run_goes_on_in_a_stopped_parent``.
+    """
     seen: dict[str, Any] = {}
 
     def break_off() -> None:
@@ -399,7 +403,9 @@ def opened(plan: BasePlan, place: Path, settings: Any = SETTINGS, **keeps: bool)
     return open_run(subject, place / "out", plan.tracking.uri or "", plan.tracking.experiment)
 
 
-@pytest.mark.parametrize("status", ["KILLED", pytest.param("FAILED", marks=pytest.mark.long), "RUNNING"])
+@pytest.mark.parametrize(
+    "status", [*(pytest.param(status, marks=pytest.mark.long) for status in ("KILLED", "FAILED")), "RUNNING"]
+)
 def test_only_the_same_run_goes_on_in_a_stopped_parent(plan: BasePlan, tmp_path: Path, status: str) -> None:
     """Not one that keeps aggregates only: the parent may have scores. Nor one to whose settings a child is strange."""
     tmp_path.joinpath("out").mkdir()

@@ -161,6 +161,7 @@ def undated(page: str) -> str:
     return re.sub(r"\d+ \w+ \d{4}, \d\d:\d\d UTC", "", page)
 
 
+@pytest.mark.long
 def test_a_report_beside_the_result_of_an_earlier_run_stays_until_the_next_one(
     plan: BasePlan, page: Path, at_job: At, hanging: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,10 +83,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]
     return place, searched(SEARCH, place)
 
 
+@pytest.mark.long
 def test_a_search_that_broke_off_goes_on_and_nothing_is_done_twice(
     undisturbed: tuple[Path, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It breaks behind the first rung of the fourth trial or a later one; the journal's last line is cut off, even."""
+    """It breaks behind the first rung of the fourth trial or a later one; the journal's last line is cut off, even.
+
+    In short: ``test_a_journal_is_taken_up_with_what_the_searcher_drew``.
+    """
     made: list[tuple[str, str]] = []
     put, begin = Store.put, PartTrial.__call__
 

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.main import main
+from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.engine.run.streams import PLAIN, write_what_can_be_written
 from tests.cases.runs import draw_only
 from tests.cases.undrawn import UNDRAWN
@@ -71,10 +73,12 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def carried_out(words: Sequence[str], folder: Path, redirections: str = "", **variables: str) -> Any:
+def carried_out(
+    words: Sequence[str], folder: Path, redirections: str = "", program: Sequence[str] = UNDRAWN, **variables: str
+) -> Any:
     """Return how a command in ``folder`` has ended, with ``redirections`` of a shell."""
     return subprocess.run(
-        f"exec {shlex.join([*UNDRAWN, *words])} {redirections}",
+        f"exec {shlex.join([*program, *words])} {redirections}",
         shell=True,
         cwd=folder,
         capture_output=True,
@@ -86,7 +90,7 @@ def carried_out(words: Sequence[str], folder: Path, redirections: str = "", **va
 @pytest.mark.long
 @pytest.mark.parametrize("redirections", [">&-", "<&- >&- 2>&-"])
 def test_a_command_whose_streams_are_closed_does_its_work(judged: Path, tmp_path: Path, redirections: str) -> None:
-    """In short: the next test."""
+    """In short: the test below, of a light command."""
     shutil.copy(judged / "scores.csv", tmp_path)
     done = carried_out(SCORE, tmp_path, redirections)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -94,7 +98,17 @@ def test_a_command_whose_streams_are_closed_does_its_work(judged: Path, tmp_path
     assert "Verdict" not in (tmp_path / "out" / "scores.parquet").read_text(encoding="latin-1")
 
 
+@pytest.mark.parametrize("redirections", [">&-", "<&- >&- 2>&-"])
+def test_a_file_that_is_opened_takes_no_place_of_a_closed_stream(tmp_path: Path, redirections: str) -> None:
+    program = [sys.executable, "-m", "orchestrator.cli.main"]
+    done = carried_out(("cp", "apollo-smoke", "copy.yaml"), tmp_path, redirections, program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "copy.yaml").read_text("utf-8") == shipped_plans()["apollo-smoke"]
+
+
+@pytest.mark.long
 def test_a_report_whose_streams_are_closed_is_written(judged: Path) -> None:
+    """In short: the test above."""
     page, result = judged / "out" / "report.html", (judged / "out" / "result.json").read_bytes()
     page.unlink()
     done = carried_out(REPORT, judged, "<&- >&- 2>&-")
@@ -103,7 +117,24 @@ def test_a_report_whose_streams_are_closed_is_written(judged: Path) -> None:
     assert (judged / "out" / "result.json").read_bytes() == result
 
 
-def test_a_terminal_of_another_encoding_hears_a_result_whole(judged: Path, tmp_path: Path) -> None:
+def test_a_terminal_of_another_encoding_hears_a_result_whole(
+    judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(judged / "scores.csv", tmp_path)
+    draw_only(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    raw = io.BytesIO()
+    with io.TextIOWrapper(raw, encoding="ascii", errors="strict") as stream, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        assert main([*SCORE]) == 0
+        stream.flush()
+        said = raw.getvalue()
+    assert b"epsilon >= " in said and b"Verdict: " in said and said.isascii()
+
+
+@pytest.mark.long
+def test_a_process_in_a_terminal_of_another_encoding_is_heard_whole(judged: Path, tmp_path: Path) -> None:
+    """In short: the test above, in this process."""
     shutil.copy(judged / "scores.csv", tmp_path)
     done = carried_out(SCORE, tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr

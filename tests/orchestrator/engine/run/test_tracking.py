@@ -85,7 +85,20 @@ def check_content(client, logged, out, result, folder):
     assert set(pq.read_table(local).column("setting").to_pylist()) == {"beta=16"}
 
 
-def test_a_sweep_is_read_back_and_the_same_run_again_is_no_second_one(run, tmp_path, monkeypatch, capfd):
+def test_a_sweep_is_read_back(run, tmp_path, monkeypatch, capfd):
+    from mlflow import MlflowClient
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    out, result = run
+    logged = log_result(APOLLO, result, out, None, "orch")
+    assert logged["uri"] == f"sqlite:///{out}/mlflow.db" and (out / "mlartifacts").is_dir()
+    check_content(MlflowClient(tracking_uri=logged["uri"]), logged, out, result, tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.long
+def test_the_same_run_again_is_no_second_one(run, tmp_path, monkeypatch, capfd):
+    """In short: the test above, and ``test_live.py`` of a run that goes on as the same."""
     from mlflow import MlflowClient
 
     out, result = run[0], {**run[1], "plan_hash": "0123456789abcdef"}

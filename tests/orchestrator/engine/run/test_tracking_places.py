@@ -163,7 +163,12 @@ def test_a_database_that_a_plan_names_sends_nothing_to_a_server_unasked(
     tracked_at(store, prepared(Path("theirs.db"), f"http://{loot.place}/loot"))
     assert f"--allow-addresses mlflow-login@{loot.place}" in refused(audit(), capsys)
     assert not loot.seen
-    assert main(audit(plan, "--set", "tracking.experiment=mine")) == 0, "the way out"
+
+
+@pytest.mark.long
+def test_another_experiment_is_a_way_out(plan: str, store: Path, loot: Takes) -> None:
+    tracked_at(store, prepared(Path("theirs.db"), f"http://{loot.place}/loot"))
+    assert main(audit(plan, "--set", "tracking.experiment=mine")) == 0
     assert not loot.seen
 
 
@@ -184,7 +189,10 @@ def test_an_audit_sends_its_files_to_where_the_users_own_database_leads(plan: st
 
 @pytest.mark.parametrize(
     "location",
-    ["{here}/elsewhere", pytest.param("file://{here}/elsewhere", marks=pytest.mark.long), "s3://theirs/x"],
+    [
+        *(pytest.param(f"{before}{{here}}/elsewhere", marks=pytest.mark.long) for before in ("", "file://")),
+        "s3://theirs/x",
+    ],
 )
 def test_the_database_of_a_run_folder_leads_nowhere_else(
     plan: str, location: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -208,8 +216,10 @@ def test_a_stopped_run_does_not_go_on_in_a_place_of_its_own(tracked: None, capsy
     assert "elsewhere" in refused(audit(), capsys)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_folder_that_was_moved_is_tracked_where_it_is_now(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In short: ``test_places_of_runs_are_those_below_the_experiments``."""
     prepared(Path("out/mlflow.db"), Path("former/mlartifacts").absolute().as_uri())
     capsys.readouterr()
     assert main([word for word in audit() if word != "--quiet"]) == 0

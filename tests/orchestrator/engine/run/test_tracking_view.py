@@ -31,7 +31,9 @@ def approximate(result, setting):
     return [row for row in rows if row["access"] == "labels"]
 
 
+@pytest.mark.long
 def test_a_run_carries_the_numbers_of_its_worst_line_under_the_names_of_the_gate(logged):
+    """In short: ``tests/orchestrator/test_readers_agree.py``, of what a tracker gets."""
     client, told, result = logged
     for setting, run in told["children"].items():
         rows = approximate(result, setting)

@@ -130,9 +130,11 @@ def meet(patch: pytest.MonkeyPatch, place: Path) -> None:
     patch.setattr(Crew, "contexts", contexts)
 
 
+@pytest.mark.long
 def test_two_trials_that_need_the_same_model_at_the_same_moment_make_it_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In short: ``test_store_use.py``, of two runs at once."""
     one, both = tmp_path / "one", tmp_path / "both"
     alone = searched(one)
     meet(monkeypatch, both)

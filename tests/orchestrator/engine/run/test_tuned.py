@@ -26,8 +26,6 @@ from tests.orchestrator.engine.run.test_live import children
 from tests.orchestrator.engine.run.tuned import METRIC, SETTINGS, begun, made, rehearsal_of, small_choice, tuning
 
 KINDS = tuple(METRIC)
-ONE = [pytest.param(kind, marks=[pytest.mark.long] * (kind != "mia")) for kind in KINDS]
-"""One kind, and the others in the long run."""
 
 
 def used(design: Any) -> set[int]:
@@ -71,10 +69,12 @@ def test_all_settings_are_rehearsed_on_the_same_targets(kind: str, tmp_path: Pat
     assert not real & set(players[0])
 
 
-@pytest.mark.parametrize("kind", ONE)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_target_is_trained_before_the_setting_is_chosen_and_the_result_says_what_became_of_it(
     kind: str, tmp_path: Path
 ) -> None:
+    """In short: the tests above, and ``test_live.py`` of a whole choice of the toy kind."""
     plan, choice = small_choice(kind, tmp_path / "store")
     run = tuning(plan, tmp_path / "out")
     document = run.select(choice).to_json()
@@ -236,7 +236,7 @@ def test_a_choice_does_not_depend_on_the_number_of_workers(cluster: Workers, tmp
     assert tables[0] == tables[1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind != "mia")) for kind in KINDS])
 def test_the_price_of_a_tune_is_that_of_the_rehearsals_and_of_two_audits(kind: str, tmp_path: Path) -> None:
     plan, choice = small_choice(kind, tmp_path / "store")
     cost = estimate(kind_named(kind), plan, images_per_second=1000.0, rehearsal=choice.rehearsal(kind_named(kind)))

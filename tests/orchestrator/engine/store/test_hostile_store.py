@@ -82,8 +82,10 @@ def test_a_manifest_names_files_of_its_own_folder_only(store: Store, path: str) 
     refused(lambda: find_garbage(store))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["../../../../../outside/secret.json", "a\\b.json", "/metrics.json"])
 def test_so_does_one_on_s3(server: str, bucket: str, path: str) -> None:
+    """In short: the test above; what is read from S3 is checked by the same code."""
     store = Store(uri(server, bucket))
     store.put("score", KEY, DOCUMENT, FILES)
     client(server).put_object(Bucket=bucket, Key="outside/secret.json", Body=SECRET)

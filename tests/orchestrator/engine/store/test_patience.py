@@ -168,8 +168,10 @@ def test_one_attempt_is_one_request(server: str, bucket: str) -> None:
 BIG = {"weights.safetensors": pack_arrays({"w": np.arange(3_000_000, dtype="f4")})}  # 12 MB
 
 
-@pytest.mark.parametrize("broken", ["partNumber=2", pytest.param("uploads", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("broken", ["partNumber=2", "uploads"])
 def test_a_large_file_that_breaks_off_is_put_again_whole(server: str, bucket: str, broken: str) -> None:
+    """In short: ``test_every_request_is_made_again_until_the_store_answers``."""
     count = itertools.count()
 
     def fault(method: str, path: str) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +49,9 @@ def test_equal_tables_are_packed_into_equal_bytes() -> None:
     assert unpack_table(data).select(["name", "point"]).equals(whole.select(["name", "point"]))
 
 
+@pytest.mark.long
 def test_packing_does_not_depend_on_the_process() -> None:
+    """In short: the tests of keys, and arrays that come back, beside it."""
     code = textwrap.dedent("""
         import hashlib, numpy, pyarrow
         from orchestrator.engine.jobs.keys import artefact_key

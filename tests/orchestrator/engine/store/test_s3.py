@@ -79,7 +79,9 @@ def test_changed_bytes_are_damage(store: Store, server: str, bucket: str) -> Non
         store.verify("train", KEYS[0])
 
 
+@pytest.mark.long
 def test_garbage_is_what_no_run_refers_to(store: Store, server: str, bucket: str) -> None:
+    """In short: the same of a store on the disk."""
     for key, document in zip(KEYS, DOCUMENTS, strict=True):
         store.put("train", key, document, FILES)
     store.record_run("demo", {}, {"train": KEYS[:2]})

@@ -136,7 +136,9 @@ for turn in range(40):
 """
 
 
+@pytest.mark.long
 def test_two_processes_may_put_one_key_at_once(store: Store) -> None:
+    """In short: ``test_writers_and_removers_of_one_folder_do_not_disturb_each_other``."""
     store.put("train", KEY, DOCUMENT, FILES)
     with python(PUTS, store.uri, KEY, "one") as one, python(PUTS, store.uri, KEY, "two") as two:
         while one.poll() is None or two.poll() is None:
