@@ -121,6 +121,7 @@ def test_an_untouched_model_is_found_and_one_trained_without_the_points_is_not(d
         assert not retrained["finetune", attack]["above_chance"]
 
 
+@pytest.mark.long
 def test_a_model_that_forgot_too_much_is_no_all_clear(done: Done) -> None:
     plan = plan_of(done.place, "over", **{"audit.attacks": ["apollo", "u_lira", "label_gap"]})
     document = audited(plan, done.place / "over").document
@@ -164,6 +165,7 @@ def test_lists_that_stand_the_wrong_way_round_are_no_all_clear(done: Done, wrong
     assert states_of(document)["members are learnt"] == "failed"
 
 
+@pytest.mark.long
 def test_the_original_shows_what_attacks_see_in_it(done: Done) -> None:
     """The control is judged as the same file is as a target by shadows of the method that does nothing."""
     plan = plan_of(done.place, "untouched", unlearning=[{"method": "finetune", "learning_rate": 1e-12, "epochs": 1}])
@@ -369,6 +371,7 @@ def test_scores_are_judged_compared_and_gated_as_those_of_every_run(
                     plan_of(done.place, "untouched"), document)  # fmt: skip
 
 
+@pytest.mark.long
 def test_shadows_train_on_the_members_where_others_are_few(done: Done, tmp_path: Path) -> None:
     others = np.setdiff1d(np.arange(70000), MEMBERS)[:400]
     np.savetxt(tmp_path / "others.txt", others, fmt="%d")
