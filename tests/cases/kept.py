@@ -14,16 +14,21 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import NullPool
 
 from audits.own.sources import OURS
+from orchestrator.engine.media import file_name
 from orchestrator.engine.run.tracking_server import quiet_mlflow
+from orchestrator.report import writing
 from tests.cases.runs import all_drawn, audited
 from tests.cases.smallest_plans import smallest_plan
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parents[2]
 DONE = "done"
@@ -31,6 +36,8 @@ DONE = "done"
 EMPTY = "empty-mlflow.db"
 MADE_WITH = ("torch", "numpy", "scipy", "scikit-learn", "pyarrow", "matplotlib", "mlflow")
 """Of other versions a run may have other numbers, and its files other bytes."""
+DRAWN = ("mia",)
+"""Runs whose page is looked at."""
 KEPT: list[Path] = []
 """The folder of this session."""
 
@@ -44,7 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def finished(name: str, into: Path | None = None) -> Path:
     """Return the folder of a finished run of the smallest plan ``name``, with its page and its MLflow database.
 
-    Its figures are drawn as SVG alone: PNG takes as long, and those files are empty.
+    Figures of those in ``DRAWN`` are drawn as SVG alone: PNG takes as long, and those files are empty. Those of the
+    others are sketched.
     Its store is ``store`` beside it. Nobody may change either: who has to names a folder ``into`` which a copy of the
     run is put (its plan names the kept store all the same).
     """
@@ -64,7 +72,21 @@ def made(name: str, place: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", as_svg)
+        if name not in DRAWN:
+            patch.setattr(writing, "save", sketch)
         audited(smallest_plan(name, place / "store"), place / "out", shown=True)
+
+
+def sketch(figure: Figure, name: str, folder: Path) -> str:
+    """Write a figure's files without drawing, which takes longest of all of a small run; return the SVG, as ``save``.
+
+    The figure was made of the numbers of the run, and these are in its CSV, as in any other.
+    """
+    folder.mkdir(exist_ok=True)
+    svg = "<svg viewBox='0 0 1 1'></svg>"
+    for end, text in (("svg", svg), ("png", "")):
+        (folder / f"{file_name(name)}.{end}").write_text(text)
+    return svg
 
 
 def folder(name: str, make: Any) -> Path:

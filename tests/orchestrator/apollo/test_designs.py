@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from audits.data import toy2d
 from audits.seeds import Purpose, derive_seed
 from audits.training.fit import train_model
 from orchestrator.apollo.page.exposure import shown_images
+from orchestrator.apollo.plan import ApolloPlan
 from orchestrator.apollo.result.rows import ExposedPoint, ExposureList
 from orchestrator.apollo.stages.stored import builder_of, stored_model
 from orchestrator.engine.jobs.code_version import reached
@@ -58,15 +60,17 @@ def paged(plan, out: Path) -> tuple[Result, str]:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """Plan, result and page of each design."""
+    """Return what returns plan, result and page of a design, whose audit is made when it is first asked for."""
     place = tmp_path_factory.mktemp("designs")
-    found = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "draw", lambda *_: {})  # figures are tested elsewhere
-        for name, overrides in DESIGNS.items():
-            plan = tiny_plan(place / "store", ATTACKS, *overrides)
-            found[name] = (plan, *paged(plan, place / name))
-    return found
+
+    @cache
+    def of(name: str) -> tuple[ApolloPlan, Result, str]:
+        plan = tiny_plan(place / "store", ATTACKS, *DESIGNS[name])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(writing, "draw", lambda *_: {})  # figures are tested elsewhere
+            return plan, *paged(plan, place / name)
+
+    return of
 
 
 def forget_points(result: Result) -> set[int]:
@@ -76,7 +80,7 @@ def forget_points(result: Result) -> set[int]:
 
 
 def test_forgotten_classes_are_named_and_nothing_else_is_asked_about(done):
-    plan, result, page = done["classes"]
+    plan, result, page = done("classes")
     assert "all training points of class 3, 5, 8 forgotten" in page
     assert set(result.scores["label"].to_pylist()) <= set(CLASSES)
     design = open_design(plan)
@@ -85,14 +89,15 @@ def test_forgotten_classes_are_named_and_nothing_else_is_asked_about(done):
         np.testing.assert_array_equal(np.sort(own), np.sort(target.forget))
 
 
+@pytest.mark.long
 def test_points_forgotten_by_name_are_those_asked_about(done):
-    _, result, page = done["ids"]
+    _, result, page = done("ids")
     assert "12 named points forgotten" in page
     assert forget_points(result) == set(IDS)
 
 
 def test_shadows_of_another_architecture_and_half_of_the_training_set_forgotten(done):
-    plan, result, page = done["other shadows"]
+    plan, result, page = done("other shadows")
     assert "mlp on digits" in page and "shadows of cnn" in page and "50 % of 60 training points forgotten" in page
     assert any("fewer than 8 shadows" in line for line in result.document["warnings"])
     design = open_design(plan)
@@ -102,9 +107,9 @@ def test_shadows_of_another_architecture_and_half_of_the_training_set_forgotten(
         assert documents[member.name] == ("mlp" if member.role == "target" else "cnn")
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name == "ids")) for name in DESIGNS])
 def test_every_design_gives_every_attack_a_finite_score(done, name):
-    plan, result, _ = done[name]
+    plan, result, _ = done(name)
     assert {row["attack"] for row in result.document["table"]} == set(plan.audit.attacks)
     assert np.isfinite(result.scores["score"].to_numpy()).all()
 

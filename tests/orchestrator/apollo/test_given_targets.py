@@ -32,6 +32,7 @@ from orchestrator.engine.store.store import Store
 from orchestrator.judgement.gate import failures, gates_of, judged
 from orchestrator.kinds import check_against_data, kind_named, plan_from
 from tests.cases.runs import audited, jobs_of
+from tests.cases.smallest_plans import smallest_plan
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +95,31 @@ def plan_of(place: Path, model: str, **changes: Any):
     return plan.changed(changes) if changes else plan
 
 
+def test_in_short_the_given_model_alone_is_judged_and_a_control_that_fails_is_no_all_clear(tmp_path: Path) -> None:
+    """Of a network that nobody trained; the long tests of this file are of networks that a foreign script trained."""
+    plan = smallest_plan("apollo, given", tmp_path / "store")
+    result = audited(plan, tmp_path / "out")
+    document, scores = result.document, result.scores.to_pydict()
+    judged_alone = {(row["unlearner"], row["attack"]) for row in document["table"]}
+    assert judged_alone == {
+        (name, attack) for name in ("identity", "gradient_ascent", "retrain") for attack in plan.audit.attacks
+    }
+    assert set(scores["target"]) == {0}
+    points = set(zip(scores["group"], scores["point_id"], strict=True))
+    assert {place for group, place in points if group == "forget"} <= set(range(30))
+    assert {place for group, place in points if group == "unseen"}.isdisjoint(range(60))
+    assert not any(row["above_chance"] for row in document["table"])
+    assert states_of(document)["models with nothing deleted (identity)"] == "failed"
+    assert document["verdict"]["level"] == "cannot be told"
+    assert outcome_of(document, "posteriors.auc=0.99") == "inconclusive"
+
+    before = {job.key for job in jobs_of(plan, "train", "score")}
+    state = torch.load(plan.target.weights, weights_only=True)
+    torch.save({name: value + 1 for name, value in state.items()}, plan.target.weights)
+    changed = [(job.stage, job.label) for job in jobs_of(plan, "train", "score") if job.key not in before]
+    assert changed == [("score", "gradient_ascent")], "an edited file is another target, and no shadow trains anew"
+
+
 @dataclass(frozen=True)
 class Done:
     """Audits of three models: where the files are, and the results."""
@@ -113,6 +139,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     return Done(place, {name: audited(plan_of(place, name), place / name) for name in MADE})
 
 
+@pytest.mark.long
 def test_an_untouched_model_is_found_and_one_trained_without_the_points_is_not(done: Done) -> None:
     untouched, retrained = done.rows("untouched"), done.rows("retrained")
     for attack in ("apollo", "u_lira"):
@@ -121,6 +148,7 @@ def test_an_untouched_model_is_found_and_one_trained_without_the_points_is_not(d
         assert not retrained["finetune", attack]["above_chance"]
 
 
+@pytest.mark.long
 def test_a_model_that_forgot_too_much_is_no_all_clear(done: Done) -> None:
     plan = plan_of(done.place, "over", **{"audit.attacks": ["apollo", "u_lira", "label_gap"]})
     document = audited(plan, done.place / "over").document
@@ -133,6 +161,7 @@ def test_a_model_that_forgot_too_much_is_no_all_clear(done: Done) -> None:
     assert document["verdict"]["advice"].startswith("Do not treat this as erasure.")
 
 
+@pytest.mark.long
 def test_a_leak_that_the_shadows_do_not_confirm_cannot_be_told(done: Done) -> None:
     run = read_apollo_run(done.place / "untouched")
     (leak,) = answer(run).findings
@@ -164,6 +193,7 @@ def test_lists_that_stand_the_wrong_way_round_are_no_all_clear(done: Done, wrong
     assert states_of(document)["members are learnt"] == "failed"
 
 
+@pytest.mark.long
 def test_the_original_shows_what_attacks_see_in_it(done: Done) -> None:
     """The control is judged as the same file is as a target by shadows of the method that does nothing."""
     plan = plan_of(done.place, "untouched", unlearning=[{"method": "finetune", "learning_rate": 1e-12, "epochs": 1}])
@@ -180,6 +210,7 @@ def test_the_original_shows_what_attacks_see_in_it(done: Done) -> None:
     assert "only target.original can show" in told
 
 
+@pytest.mark.long
 def test_what_was_given_is_named_apart_from_own_models(done: Done) -> None:
     plan = plan_of(done.place, "finetuned")
     design = kind_named("apollo").lay_out(plan, load("fashion14"), "cpu", None)
@@ -188,6 +219,7 @@ def test_what_was_given_is_named_apart_from_own_models(done: Done) -> None:
     assert names == {"given-original": "given", "given": "given", **own}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "at_chance", "state"),
     [
@@ -245,6 +277,7 @@ def states_of(document: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each["state"] for each in document["verdict"]["controls"]}
 
 
+@pytest.mark.long
 def test_controls_are_the_same_for_every_target_but_for_its_original(done: Done) -> None:
     first, second, third = (done.rows(name) for name in MADE)
     for attack in ("apollo", "single_query", "u_lira"):
@@ -261,6 +294,7 @@ def test_controls_are_the_same_for_every_target_but_for_its_original(done: Done)
     assert trained[0] == 11 + 11 + 10 and trained[1:] == [0, 0]  # its own model and shadows; finetune: shadows alone
 
 
+@pytest.mark.long
 def test_intervals_are_over_points_and_shadows_and_say_so(done: Done) -> None:
     table = pq.read_table(done.place / "untouched" / "scores.parquet").to_pandas()
     row = done.rows("untouched")["finetune", "u_lira"]
@@ -273,6 +307,7 @@ def test_intervals_are_over_points_and_shadows_and_say_so(done: Done) -> None:
         assert any("rate found on the target's known non-members" in line for line in result.document["warnings"])
 
 
+@pytest.mark.long
 def test_all_are_asked_about_forgotten_points_and_points_that_they_never_saw(done: Done) -> None:
     tables = [pq.read_table(done.place / name / "scores.parquet").to_pandas() for name in MADE]
     points = [table.groupby("group").point_id.unique() for table in tables]
@@ -282,6 +317,7 @@ def test_all_are_asked_about_forgotten_points_and_points_that_they_never_saw(don
         assert sorted(each["unseen"]) == sorted(points[0]["unseen"])
 
 
+@pytest.mark.long
 def test_utility_tells_what_unlearning_changed_where_the_original_is_given(done: Done) -> None:
     with_original, without = (
         {row["unlearner"]: row for row in done.results[name].document["utility"]} for name in ("finetuned", "untouched")
@@ -300,6 +336,7 @@ def test_utility_tells_what_unlearning_changed_where_the_original_is_given(done:
     assert without["identity"]["seconds"] == 0
 
 
+@pytest.mark.long
 def test_the_verdict_is_of_one_model(done: Done) -> None:
     said = {sentence.head: sentence.text for sentence in verdict(read_apollo_run(done.place / "untouched"))}
     assert "can be recognised" in said["Given model, by shadows of finetune"]
@@ -309,6 +346,7 @@ def test_the_verdict_is_of_one_model(done: Done) -> None:
     assert "once it has been audited again" in advice and "more targets" not in advice  # there is but one
 
 
+@pytest.mark.long
 def test_workers_need_no_files_and_an_edited_file_is_another_target(done: Done, tmp_path: Path) -> None:
     plan = plan_from(json.loads(json.dumps(done.results["retrained"].document["plan"])))
     store = Store(done.place / "store")
@@ -347,6 +385,7 @@ def test_what_a_plan_cannot_say_beside_a_target(tmp_path: Path, changes: dict[st
         plan_of(tmp_path, "finetuned", **changes)
 
 
+@pytest.mark.long
 def test_forgotten_points_are_members(done: Done, tmp_path: Path) -> None:
     odd = tmp_path / "forget.txt"
     odd.write_text("\n".join(map(str, [*FORGET[:30], 69999])))
@@ -354,6 +393,7 @@ def test_forgotten_points_are_members(done: Done, tmp_path: Path) -> None:
         check_against_data(plan_of(done.place, "finetuned", **{"target.forget": str(odd)}))
 
 
+@pytest.mark.long
 def test_scores_are_judged_compared_and_gated_as_those_of_every_run(
     done: Done, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -369,6 +409,7 @@ def test_scores_are_judged_compared_and_gated_as_those_of_every_run(
                     plan_of(done.place, "untouched"), document)  # fmt: skip
 
 
+@pytest.mark.long
 def test_shadows_train_on_the_members_where_others_are_few(done: Done, tmp_path: Path) -> None:
     others = np.setdiff1d(np.arange(70000), MEMBERS)[:400]
     np.savetxt(tmp_path / "others.txt", others, fmt="%d")

@@ -223,6 +223,7 @@ def test_a_sweep_tells_utility_and_exposed_points_of_the_plan_itself_wherever_th
         assert swept_document[section] == single[section]
 
 
+@pytest.mark.long
 def test_a_sweep_of_repetitions_is_also_pooled_with_targets_kept_apart(finished, tmp_path):
     _, _, store, _ = finished
     seeds = {f"seed={seed}": {"seed": seed} for seed in (0, 1)}
@@ -285,6 +286,7 @@ def test_candidates_cut_into_shards_change_no_decision_by_more_than_rounding(fin
     assert np.mean(np.abs(a - b) < 1e-6) > 0.99
 
 
+@pytest.mark.long
 def test_one_offline_search_serves_every_unlearning_method(finished, tmp_path, monkeypatch):
     """The trace is drawn once a shadow set; a method that is added later asks along it and searches nothing."""
     searches = []

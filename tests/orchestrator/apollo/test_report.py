@@ -28,7 +28,7 @@ from orchestrator.report.grid_formats import as_html, as_markdown
 from orchestrator.report.numbers import estimate, number
 from orchestrator.report.result import SettingRow, main_setting
 from orchestrator.report.rows import write_row
-from tests.cases.apollo_page import whole_page
+from tests.cases.apollo_page import sketched_page, whole_page
 from tests.cases.apollo_result import AREA, ATTACKS, write_run
 from tests.cases.runs import draw_only
 
@@ -89,7 +89,7 @@ def assert_closed(text):
 
 
 def test_page_is_one_file_without_network(audit):
-    for run in (audit, whole_page()):
+    for run in (audit, sketched_page()):
         assert_closed((run / "report.html").read_text(encoding="utf-8"))
 
 
@@ -167,25 +167,39 @@ FIGURES = {"verdict", "auc", "roc", "roc_log", "privacy_utility", "radius_heat_m
 """Those of the first form of results."""
 
 
-def test_figures_come_as_svg_and_png_without_dates(sweep):
-    swept = {"sweep_apollo", "sweep_apollo_offline"}
-    whole = FIGURES | swept | {"budget", "transfer", "three_way", "setting_utility"}
-    for run, figures in ((whole_page(), whole), (sweep, swept)):
-        assert {path.stem for path in (run / "figures").iterdir()} == figures
-        for name in figures:
-            svg = (run / "figures" / f"{name}.svg").read_text()
-            assert "<dc:date>" not in svg and "fonts.googleapis" not in svg
-            assert (run / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-            head, *rows = (run / "figures" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
-            assert head == "panel,series,mark,x,y,value" and rows
+SWEPT = {"sweep_apollo", "sweep_apollo_offline"}
+WHOLE = FIGURES | SWEPT | {"budget", "transfer", "three_way", "setting_utility"}
+DRAWN = [("sweep", SWEPT), pytest.param("whole", WHOLE, marks=pytest.mark.long)]
+"""Run → its figures; in short those that a test draws anyway."""
 
 
-def test_inline_figures_follow_the_colours_of_the_page_and_share_no_ids_but_glyphs():
-    text = (whole_page() / "report.html").read_text(encoding="utf-8")
+def test_a_whole_run_has_every_figure_with_its_numbers():
+    folder = sketched_page() / "figures"
+    assert {path.stem for path in folder.iterdir()} == WHOLE
+    for name in WHOLE:
+        head, *rows = (folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+        assert head == "panel,series,mark,x,y,value" and rows
+
+
+@pytest.mark.parametrize(("run", "figures"), DRAWN)
+def test_figures_come_as_svg_and_png_without_dates(sweep, run, figures):
+    folder = (sweep if run == "sweep" else whole_page()) / "figures"
+    assert {path.stem for path in folder.iterdir()} == figures
+    for name in figures:
+        svg = (folder / f"{name}.svg").read_text()
+        assert "<dc:date>" not in svg and "fonts.googleapis" not in svg
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        head, *rows = (folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+        assert head == "panel,series,mark,x,y,value" and rows
+
+
+@pytest.mark.parametrize(("run", "drawn"), DRAWN)
+def test_inline_figures_follow_the_colours_of_the_page_and_share_no_ids_but_glyphs(sweep, run, drawn):
+    text = ((sweep if run == "sweep" else whole_page()) / "report.html").read_text(encoding="utf-8")
     figures = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    assert len(figures) == 14 and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
+    assert len(figures) == len(drawn) and all("var(--ink)" in svg and "#1f2328" not in svg for svg in figures)
     clips = [set(re.findall(r'<clipPath id="([^"]+)"', svg)) for svg in figures]
-    assert sum(map(len, clips)) == len(set().union(*clips))
+    assert sum(map(len, clips)) == len(set().union(*clips)) > 0
 
 
 def test_sweep_panels_hold_the_plan_value_and_every_trial(sweep):

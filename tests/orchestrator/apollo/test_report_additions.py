@@ -25,7 +25,7 @@ from orchestrator.report.numbers import number
 from orchestrator.report.pictures import thumbnail
 from orchestrator.report.style import drawing, save
 from orchestrator.report.words import access_level
-from tests.cases.apollo_page import whole_page
+from tests.cases.apollo_page import sketched_page, whole_page
 from tests.cases.apollo_result import AREA, transfers
 
 NONE = float("nan")
@@ -34,7 +34,7 @@ ADDED = {"budget", "transfer", "three_way", "setting_utility"}
 
 @pytest.fixture(scope="module")
 def whole():
-    return whole_page()
+    return sketched_page()
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,10 @@ def result(whole):
     return json.loads((whole / "result.json").read_text())
 
 
-def test_every_added_figure_is_there_and_is_not_empty(whole):
+@pytest.mark.long
+def test_every_added_figure_is_there_and_is_not_empty():
+    """In short its numbers: ``test_report.py``."""
+    whole = whole_page()
     for name in ADDED:
         svg = (whole / "figures" / f"{name}.svg").read_text()
         pixels = imread(whole / "figures" / f"{name}.png")
@@ -190,8 +193,10 @@ def test_radius_figure_shows_intervals_and_flips(tmp_path):
     assert radii.method_radii(points(over, over, (NONE,) * 3)) is None
 
 
-def test_inline_figures_of_a_whole_run_share_no_ids(whole):
-    text = (whole / "report.html").read_text(encoding="utf-8")
+@pytest.mark.long
+def test_inline_figures_of_a_whole_run_share_no_ids():
+    """In short of a sweep: ``test_report.py``."""
+    text = (whole_page() / "report.html").read_text(encoding="utf-8")
     clips = [re.findall(r'<clipPath id="([^"]+)"', svg) for svg in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)]
     names = [name for own in clips for name in set(own)]
     assert len(names) == len(set(names)) > 0

@@ -183,6 +183,7 @@ def test_two_workers_that_do_not_see_the_files_change_no_bit(
     assert pack_table(other.scores) == pack_table(finished.scores)
 
 
+@pytest.mark.long
 def test_checkpoints_add_up_along_the_training(finished: Result, bench: Bench) -> None:
     files = [f"step-{step}.pt" for step in STEPS]
     along = bench.run("along", target__weights=files, target__steps=list(STEPS))

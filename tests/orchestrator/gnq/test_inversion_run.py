@@ -251,6 +251,7 @@ def test_a_second_run_does_nothing_and_says_the_same(finished: tuple[Result, Pat
         assert again[field] == finished[0].to_json()[field]
 
 
+@pytest.mark.long
 def test_an_arm_whose_target_cannot_be_trained_is_left_out_and_nothing_is_compared_with_it(
     finished: tuple[Result, Path], context: Context, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

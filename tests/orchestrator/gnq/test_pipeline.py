@@ -255,6 +255,7 @@ def test_only_targets_are_seen_in_modes_that_no_defence_ranks_by(store: Path) ->
     assert design.modes(design.models["0-shadow-0"]) == ("ridge",)
 
 
+@pytest.mark.long
 def test_points_can_be_ranked_by_what_they_are_in_their_batches(store: Path, tmp_path: Path) -> None:
     removal = [{"method": "remove", "ranking": "in_batch", "share": 0.2}]
     plan = small_plan(store, audit__in_batch=True, defences=removal, audit__attacks=["loss"], split__pools=1)
@@ -273,6 +274,7 @@ def test_points_can_be_ranked_by_what_they_are_in_their_batches(store: Path, tmp
         assert set(np.flatnonzero(model.half & ~kept)) == set(np.flatnonzero(model.half)[top])
 
 
+@pytest.mark.long
 def test_other_models_rank_points_by_losses_that_they_were_not_trained_to(store: Path, tmp_path: Path) -> None:
     defences = [
         {"method": "remove", "ranking": name, "share": 0.2} for name in ("twin_loss", "held_out_loss", "random")
@@ -304,6 +306,7 @@ def test_mode_pinv_has_rankings_and_plain_sums_have_controls(store: Path, tmp_pa
     assert {("gnq_sum", "loss_sum"), ("pinv_sum", "gradient_norm_sum"), ("gnq_log", "loss_log")} <= gained
 
 
+@pytest.mark.long
 def test_a_plan_without_mode_ridge_ranks_points_by_what_it_has(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +356,7 @@ def test_a_defence_that_diverges_costs_its_arm_and_nothing_else(
     assert "dp-noise-1" not in set(pq.read_table(tmp_path / "out" / "scores.parquet")["arm"].to_pylist())
 
 
+@pytest.mark.long
 def test_an_arm_is_judged_only_if_all_its_models_could_be_trained(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -311,6 +311,7 @@ def test_a_sweep_of_trainings_shows_uniqueness_attack_and_bins_side_by_side(tmp_
     assert not any(make(alike) for make in (sweep_figures.levels, sweeps.level_grid, sweep_figures.bin_settings))
 
 
+@pytest.mark.long
 def test_removal_of_several_shares_is_drawn_against_the_share(tmp_path, monkeypatch):
     shares = {f"removed={share:g}": share for share in (0.1, 0.2, 0.4)}
     result = write_gnq_run(tmp_path, {name: {} for name in shares}, arms=("none", GNQ, "random-0.2"), pools=2)

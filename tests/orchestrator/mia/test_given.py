@@ -236,6 +236,7 @@ def test_a_bound_on_epsilon_wants_the_word_that_chance_chose_the_members(bench: 
     assert document["population"]["trained"] == 0
 
 
+@pytest.mark.long
 def test_workers_need_no_files_and_give_the_same_bits(
     finished: Result, bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -160,6 +160,7 @@ def test_a_student_is_asked_about_its_own_points_with_reference_students_of_the_
     assert all(design.student(model) for model in design.models.values() if model.name != "given")
 
 
+@pytest.mark.long
 def test_a_student_is_asked_about_the_points_of_its_teacher(folder: Path, tmp_path: Path) -> None:
     plan = given_plan(folder, "student.pt", **FEW, **{"audit.mode": "II", "transfer.train_size": 60})
     result = audited(plan, tmp_path)
@@ -180,6 +181,7 @@ def test_the_given_model_is_not_trained_and_asked_apart_from_its_controls(folder
     assert queries["label_gap"].total == 8
 
 
+@pytest.mark.long
 def test_workers_need_not_see_the_files(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: tuple[Result, Path]
 ) -> None:

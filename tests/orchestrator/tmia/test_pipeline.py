@@ -412,6 +412,7 @@ def test_warnings_of_some_settings_name_them() -> None:
     assert found == ["of all", "setting a: of one", "settings b, c: of two"]
 
 
+@pytest.mark.long
 def test_a_weakness_that_settings_share_is_told_once(store: Path, tmp_path: Path) -> None:
     few = {"audit__attacks": ["yeom"], "audit__selectors": ["none"], "split__attacker_points": 300}
     variants = {"other": {"audit.reference_samples": 30}}
@@ -444,6 +445,7 @@ def test_models_of_the_other_side_are_tested_on_points_of_all_classes(
     )
 
 
+@pytest.mark.long
 def test_students_of_a_file_start_from_it_and_read_what_it_was_trained_on(store: Path, tmp_path: Path) -> None:
     weights = tmp_path / "weights.safetensors"
     teacher = load_plan("tmia-smoke").model.architecture().build((1, 8, 8), 7, 0).state_dict()

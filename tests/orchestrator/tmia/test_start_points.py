@@ -76,7 +76,14 @@ class Island:
         return starts_from_pool(self.x, self.y, self.pool, self.known, schedule.starts, agreement=share)
 
 
-@pytest.mark.parametrize(("schedule", "queries"), [(RANK, 316), (PLAIN, 3734), (ABSOLUTE, 3899)])
+@pytest.mark.parametrize(
+    ("schedule", "queries"),
+    [
+        (RANK, 316),
+        pytest.param(PLAIN, 3734, marks=pytest.mark.long),
+        pytest.param(ABSOLUTE, 3899, marks=pytest.mark.long),
+    ],
+)
 def test_a_point_that_models_get_wrong_has_a_distance_at_the_same_cost(schedule: Schedule, queries: int) -> None:
     world = Island()
     ids = np.arange(6)
