@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -75,6 +76,8 @@ def made(name: str, place: Path) -> None:
         if name not in DRAWN:
             patch.setattr(writing, "save", sketch)
         audited(smallest_plan(name, place / "store"), place / "out", shown=True)
+    warnings = json.loads((place / "out" / "result.json").read_text())["warnings"]
+    assert not any(each.startswith("not tracked") for each in warnings), f"a run that was disturbed: {warnings}"
 
 
 def sketch(figure: Figure, name: str, folder: Path) -> str:
