@@ -87,6 +87,7 @@ def as_one(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], C
         left = [parameter for name, parameter in taken.parameters.items() if name not in fields]
         assert len(left) == len(taken.parameters) - len(fields), "the test takes what the table gives"
         every.__signature__ = taken.replace(parameters=left)  # type: ignore[attr-defined]  # read by pytest
+        every.tables = [*getattr(test, "tables", []), rows]  # type: ignore[attr-defined]  # for tests that share them
         return every
 
     return joined

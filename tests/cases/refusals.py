@@ -70,9 +70,10 @@ def sets(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def rows(test: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table that parametrises a test."""
-    (mark,) = (each for each in test.pytestmark if each.name == "parametrize")  # type: ignore[attr-defined]  # pytest's
-    for row in mark.args[1]:
+    """Yield the rows of the table that a test is run with (``parametrize``, ``family`` or ``as_one``)."""
+    marks = getattr(test, "pytestmark", [])
+    (table,) = [*(each.args[1] for each in marks if each.name == "parametrize"), *getattr(test, "tables", [])]
+    for row in table:
         values = tuple(row.values) if isinstance(row, type(pytest.param())) else row  # of whatever tier
         yield values if isinstance(values, tuple) else (values,)
 
