@@ -15,7 +15,7 @@ from audits.writing import write_whole
 from orchestrator.engine.media import file_name, html, visible
 from orchestrator.engine.run.output_folder import FIGURES, REPORT_FILE
 from orchestrator.judgement.rows import Verdict
-from orchestrator.judgement.wording import meanings, unbroken, with_term
+from orchestrator.judgement.wording import meanings, outcome, unbroken, with_term
 from orchestrator.report import selection
 from orchestrator.report.figure_data import data_of
 from orchestrator.report.gate_words import Named, gate_words
@@ -136,7 +136,7 @@ def template(package: str, name: str = "page.html.j2") -> Template:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=shown
     )
-    environment.filters["unbroken"] = unbroken
+    environment.filters |= {"unbroken": unbroken, "outcome": outcome}
     return environment.get_template(name)
 
 

@@ -11,7 +11,7 @@ from orchestrator.engine.run.asked import asked_of
 if TYPE_CHECKING:
     from orchestrator.engine.kind import Finished
 
-SCHEMA = "orch.result/1"
+SCHEMA = "orch.result/2"
 PACKAGES = ("orch-audit", "torch", "torchvision", "ray", "mlflow", "numpy", "scipy", "scikit-learn", "pyarrow")
 
 

@@ -282,7 +282,7 @@ def test_members_must_stand_out_as_those_of_own_models(
     assert found is not None and not at_odds({**changed, "verdict": found})
     assert {each["name"]: each["state"] for each in found["controls"]}.get("members are learnt") == state
     told = KIND.headline.controls(changed, KIND.headline.lines(changed))
-    said = [each.failure for each in told if each.name == "members are learnt"]
+    said = [each.why for each in told if each.name == "members are learnt"]
     assert bool(said and "target.members does not name its training points" in said[0]) == (state == "failed")
 
 
