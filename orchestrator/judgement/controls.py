@@ -18,8 +18,8 @@ class ControlName:
 
     def row(self, protects: Protects, state: State, setting: str, why: str, **more: Any) -> Control:
         """Return the control of a setting as it came out."""
-        named = {"name": self.term, "description": self.description}
-        return Control(**named, protects=protects, state=state, setting=setting, why=why, **more)
+        told: dict[str, Any] = {"state": state, "setting": setting, "why": why, **more}
+        return Control(name=self.term, description=self.description, protects=protects, **told)
 
 
 def of_lines(name: str, protects: Protects, failure: str = "") -> Control:

@@ -149,7 +149,10 @@ class FinishedRun:
 
 def head_of(finished: Finished) -> dict[str, Any]:
     """Return the head of a finished run as fields of a ``FinishedRun``, without settings, warnings and notes."""
-    return {name: value for name, value in head(finished).items() if name not in ("settings", "warnings", "notes")}
+    found = {name: value for name, value in head(finished).items() if name not in ("settings", "warnings", "notes")}
+    if "selection" in found:
+        found["selection"] = read_row(SelectionRow, found["selection"], "selection")
+    return found
 
 
 HEAD: Mapping[str, type] = {"kind": str, "seed": int, "plan": dict, "settings": list, "table": list}

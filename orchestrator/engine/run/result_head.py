@@ -30,6 +30,7 @@ def head(finished: Finished) -> dict[str, Any]:
         "population": dict(finished.counts),
         **({} if asked is None else {"served": asked}),
         **({"main": finished.main} if finished.main else {}),
+        **finished.beside,
         "plan": plan.resolved(),
         "plan_hash": plan.plan_hash,
         "versions": versions(),

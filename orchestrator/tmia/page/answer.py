@@ -126,9 +126,7 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
     """
     rows = fair(run.rows(setting))
     if not rows:
-        found = [
-            NULL_MODELS.row(RATES, MISSING, setting, "It is unknown whether false alarms are as promised.")
-        ]
+        found = [NULL_MODELS.row(RATES, MISSING, setting, "It is unknown whether false alarms are as promised.")]
     else:
         off = dict.fromkeys(words(row.attack) for row in rows if row.null_fpr_off)
         beta = percent(rows[0].beta)

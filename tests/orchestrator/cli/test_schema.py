@@ -13,8 +13,8 @@ import pytest
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.cli.main import main
 from orchestrator.cli.schema import FORMS, made, published
-from orchestrator.judgement.rows import FINDINGS
 from orchestrator.judgement.controls import of_lines
+from orchestrator.judgement.rows import FINDINGS
 from orchestrator.kinds import KINDS
 from tests.cases.apollo_result import write_run
 from tests.cases.runs import draw_only

@@ -23,9 +23,12 @@ from audits.uniqueness.scores import gradient_uniqueness
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.store.payloads import pack_table
+from orchestrator.gnq.given.judging import judged
 from orchestrator.gnq.given.kind import KIND
+from orchestrator.gnq.given.rows import GivenResult
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import load_plan, open_design
+from orchestrator.report.result import run_of
 from tests.cases.runs import UnshownRun, audited, draw_only, take_turns, two_in_turn
 
 MEMBERS = range(40, 100)
@@ -229,7 +232,7 @@ def wrong_classes(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     ("change", "said"),
     [
         (turned_off, ["below the rounding of float32 weights"]),
-        (wrong_classes, ["of its own training points right: does it see", "do not have smaller losses than points"]),
+        (wrong_classes, ["of its own training points right: does it see", "control failed: members are learnt"]),
     ],
 )
 def test_weights_that_say_little_are_said(
@@ -242,15 +245,18 @@ def test_weights_that_say_little_are_said(
 
 def test_members_that_are_learnt_less_than_others_are_no_all_clear(finished: Result, bench: Bench) -> None:
     swapped = [{**row, "auc": 0.3, "auc_low": 0.2, "auc_high": 0.4} for row in finished.document["separation"]]
-    document = {**finished.document, "separation": swapped}
-    verdict = KIND.open_page().verdict(document)
-    assert verdict is not None and verdict["level"] == "cannot be told"
+    document = judged(run_of({**finished.document, "separation": swapped}, GivenResult)).document()
+    verdict = document["verdict"]
+    assert verdict["level"] == "cannot be told"
     (control,) = verdict["controls"]
     assert (control["name"], control["state"]) == ("members are learnt", "failed")
     (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, bench.plan()), KIND.headline, bench.plan(), document)
-    assert "inconclusive: control members are learnt: the model's loss is larger" in line
-    held = KIND.open_page().verdict(finished.document)
-    assert held is not None and held["controls"][0]["state"] == "held"
+    assert "inconclusive: control members are learnt: The model’s loss is larger" in line
+    assert finished.document["verdict"]["controls"][0]["state"] == "held"
+    none = judged(run_of({**finished.document, "separation": []}, GivenResult)).document()
+    assert [each["state"] for each in none["controls"]] == ["missing"]
+    (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, bench.plan()), KIND.headline, bench.plan(), none)
+    assert "inconclusive: control members are learnt: not in this run" in line
 
 
 def test_a_copy_among_the_points_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
 from orchestrator.judgement.controls import Told, not_learnt, of_lines
-from orchestrator.judgement.rows import NULLS
 from orchestrator.judgement.gate import failures, gates_of
+from orchestrator.judgement.rows import NULLS
 from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
 from orchestrator.mia.design import GIVEN
 from orchestrator.mia.headline import HEADLINE

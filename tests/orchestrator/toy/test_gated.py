@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.main import main
-from orchestrator.judgement.gate import judged, parse_gate
 from orchestrator.judgement.controls import of_lines
+from orchestrator.judgement.gate import judged, parse_gate
 from orchestrator.judgement.gate_result import GateResult
 from orchestrator.judgement.lines import Line
 from orchestrator.judgement.rows import FINDINGS, NULLS, Control
