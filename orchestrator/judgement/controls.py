@@ -24,8 +24,7 @@ class ControlName:
 
 def of_lines(name: str, protects: Protects, failure: str = "") -> Control:
     """Return a control of the lines of a limit; ``failure``: how it failed, "" where it held."""
-    why = f"{failure}." if failure else ""
-    return Control(name=name, protects=protects, state=FAILED if failure else HELD, setting="", why=why)
+    return Control(name=name, protects=protects, state=FAILED if failure else HELD, setting="", why=failure)
 
 
 PROMISED_RATES = ControlName("promised false-alarm rates")

@@ -107,7 +107,8 @@ def gathered(controls: Iterable[Control], words: Callable[[str], str] = str) -> 
         if (more := len(why) - MOST_NAMED) > 0:
             why = [*why[:MOST_NAMED], f"And {more} more."]
         about = {"subject": "", "attack": None, "lines": "all"} if len(worst) > 1 else {}
-        found.append(worst[0].but(why=" ".join(why), evidence=Estimate(), **about))
+        between = " " if all(text.endswith(".") for text in why) else "; "
+        found.append(worst[0].but(why=between.join(why), evidence=Estimate(), **about))
     return found
 
 

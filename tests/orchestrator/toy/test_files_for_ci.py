@@ -81,7 +81,7 @@ def test_controls_are_test_cases_and_what_they_leave_open_is_an_error(bench: Ben
         "controls power": "failure", "controls null": "passed",
     }  # fmt: skip
     assert "| auc=0.99 | inconclusive | control power: none; auc is 0.676 (base, loss) |" in text.read_text()
-    assert "| power | failed | none. |\n| null | held |  |" in text.read_text()
+    assert "| power | failed | none |\n| null | held |  |" in text.read_text()
     assert "| control |" not in text.read_text(), "they are those of the lines of the limits alone"
     assert bench.command("audit", "toy", *words) == 0  # no limit, but the controls are told of
     assert "| control |" in text.read_text()
