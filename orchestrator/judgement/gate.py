@@ -19,7 +19,7 @@ from orchestrator.judgement.gate_result import (
     outcome_of,
 )
 from orchestrator.judgement.lines import Headline, Line
-from orchestrator.judgement.rows import Control
+from orchestrator.judgement.rows import Control, Source
 from orchestrator.judgement.rule import clears, convicts, decisive, gathered
 from orchestrator.judgement.wording import short
 
@@ -115,7 +115,12 @@ def controls_of(headline: Headline, document: Mapping[str, Any], counted: Sequen
     """Return the controls of lines of a result."""
     if headline.controls is not None:
         return list(headline.controls(document, counted))
-    return decisive(map(Control.of, document.get("controls", ())), {line.source for line in counted})
+    return decisive(map(Control.of, document.get("controls", ())), sources_of(counted))
+
+
+def sources_of(counted: Sequence[Line]) -> set[Source]:
+    """Return the scores that lines are of."""
+    return {Source(line.setting, line.subject, line.attack) for line in counted}
 
 
 def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> list[str]:

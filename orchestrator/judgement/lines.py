@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orchestrator.judgement.rows import Control
@@ -24,14 +24,6 @@ def breaks(row: Mapping[str, Any]) -> bool:
     return bool(row.get("null_fpr_off") or ("resampled" in row and row.get("fpr_off")))
 
 
-class Source(NamedTuple):
-    """Scores that a finding or a limit rests on: those of an ``attack`` on a ``subject`` in a ``setting``."""
-
-    setting: str
-    subject: str
-    attack: str
-
-
 @dataclass(frozen=True)
 class Line:
     """A line of a result that a limit can look at: its ``place`` by name, its numbers, and how messages name it.
@@ -49,11 +41,6 @@ class Line:
     setting: str = ""
     subject: str = ""
     attack: str = ""
-
-    @property
-    def source(self) -> Source:
-        """The scores that its numbers are of."""
-        return Source(self.setting, self.subject, self.attack)
 
     @property
     def void(self) -> bool:

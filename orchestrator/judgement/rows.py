@@ -7,12 +7,11 @@ other reader show the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.judgement.estimate import Estimate, keys
-from orchestrator.judgement.lines import Source
 
 LEAK: Final = "leak"
 NONE_SEEN: Final = "no leak seen"
@@ -29,6 +28,14 @@ NULLS: Final = "null results"
 RATES: Final = "rates"
 Protects = Literal["findings", "null results", "rates"]
 """What means nothing where a control failed; ``rule`` has the table."""
+
+
+class Source(NamedTuple):
+    """Scores that a finding or a limit rests on: those of an ``attack`` on a ``subject`` in a ``setting``."""
+
+    setting: str
+    subject: str
+    attack: str
 
 
 class Row(BaseModel):

@@ -24,7 +24,6 @@ from audits.errors import how_many
 from audits.statistics.intervals import student_quantile
 from audits.statistics.power import detectable_auc, detectable_shift
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.lines import Source
 from orchestrator.judgement.rows import (
     FAILED,
     FINDINGS,
@@ -37,6 +36,7 @@ from orchestrator.judgement.rows import (
     Control,
     Finding,
     Level,
+    Source,
     State,
     Verdict,
 )

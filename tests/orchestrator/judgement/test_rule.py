@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.gate import Gate, judged, judged_one
-from orchestrator.judgement.lines import Headline, Line, Source
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding
+from orchestrator.judgement.gate import Gate, judged, judged_one, sources_of
+from orchestrator.judgement.lines import Headline, Line
+from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Source
 from orchestrator.judgement.rule import as_controlled, clears, convicts, decisive, gathered
 
 BELOW, ABOVE = Gate("auc=0.9", "auc", 0.9), Gate("auc=0.5", "auc", 0.5)
@@ -44,7 +44,7 @@ def finding(level: str, **more: object) -> Finding:
 
 
 def outcome(gate: Gate, controls: Sequence[Control], lines: Sequence[Line]) -> str:
-    return judged_one(gate, HEADLINE, decisive(controls, {each.source for each in lines}), lines, []).outcome
+    return judged_one(gate, HEADLINE, decisive(controls, sources_of(lines)), lines, []).outcome
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_verdict_and_gate_read_controls_alike(
     looked_at = [line(setting, subject, attack) for attack in sorted(attacks)]
     own = {"setting": setting, "controlled_by": subject, "attacks": tuple(sorted(attacks))}
     null, leak = (as_controlled(finding(level, **own), rows).level for level in (NONE_SEEN, LEAK))
-    of_scope = decisive(rows, {each.source for each in looked_at})
-    assert finding(LEAK, **own).sources == {each.source for each in looked_at}
+    of_scope = decisive(rows, sources_of(looked_at))
+    assert finding(LEAK, **own).sources == sources_of(looked_at)
     clear, convicting = all(map(clears, of_scope)), all(map(convicts, of_scope))
     assert (null == NONE_SEEN) == clear == (outcome(BELOW, rows, looked_at) == "passed")
     assert (leak == LEAK) == convicting == (outcome(ABOVE, rows, looked_at) == "failed")

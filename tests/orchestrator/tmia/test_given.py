@@ -234,8 +234,10 @@ def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tupl
     assert line.startswith("gate precision=0.4: failed: precision is 0.500")
     (line,) = failed("precision=0.99", precision=0.5, fpr_off=True, fpr=0.3)
     assert "inconclusive: control known non-members of the target: called members more often than 10.0%" in line
-    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3)
-    assert "inconclusive: precision is 0.500" in line
+    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3, void=True)
+    assert "inconclusive: precision is void" in line
+    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3)  # a cell that is not void stands
+    assert "failed: precision is 0.500" in line
     (line,) = failed("auc=0.4", auc=0.5, fpr_off=True, fpr=0.3)
     assert "failed: auc is 0.500" in line
     assert failed("auc=0.99", fits(0.88), auc=0.5) == []
