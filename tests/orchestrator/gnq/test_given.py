@@ -259,6 +259,30 @@ def test_members_that_are_learnt_less_than_others_are_no_all_clear(finished: Res
     assert "inconclusive: control members are learnt: not in this run" in line
 
 
+def test_a_control_of_another_setting_is_noted_and_holds_the_limits_that_look_there(
+    finished: Result, bench: Bench
+) -> None:
+    parts = {
+        name: [row | {"setting": setting} for setting in ("base", "other") for row in finished.document[name]]
+        for name in ("table", "separation", "classes", "points", "targets")
+    }
+    for row in parts["separation"]:
+        row |= {"auc": 0.3, "auc_low": 0.2, "auc_high": 0.4} if row["setting"] == "other" else {}
+    settings = [{"setting": "base", "overrides": {}}, {"setting": "other", "overrides": {"audit.ridge": 0.5}}]
+    document = judged(run_of({**finished.document, **parts, "settings": settings}, GivenResult)).document()
+    assert [(each["setting"], each["state"]) for each in document["controls"]] == [
+        ("base", "held"),
+        ("other", "failed"),
+    ]
+    (control,) = document["verdict"]["controls"]
+    assert control["state"] == "held" and control["why"].endswith("Failed in 1 other setting: other.")
+    assert document["verdict"]["about"].startswith("base (") and finished.document["verdict"]["about"] == ""
+    levels = {(each["setting"], each["subject"]): each["why"] for each in document["verdict"]["findings"]}
+    assert [key[0] for key, why in levels.items() if "a control failed" in why] == ["other", "other"]
+    (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, bench.plan()), KIND.headline, bench.plan(), document)
+    assert "inconclusive: control members are learnt" in line
+
+
 def test_a_copy_among_the_points_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     data = load("fashion14")
     doubled = np.array(data.inputs)
