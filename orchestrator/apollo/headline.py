@@ -17,8 +17,9 @@ from orchestrator.apollo.result.controls import (
     not_learnt,
     turned_methods,
 )
-from orchestrator.judgement.controls import DIRECTION, LEARNT, promise
-from orchestrator.judgement.lines import Control, Doubt, Headline, Line
+from orchestrator.judgement.controls import DIRECTION, LEARNT, of_lines, promise
+from orchestrator.judgement.lines import Headline, Line
+from orchestrator.judgement.rows import FINDINGS, NULLS, Control, Protects
 
 SUMMARY = ("auc", "tpr", "found_fpr")
 
@@ -81,12 +82,14 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         control = control_in(row)
         if control == RETRAIN.term or (control == IDENTITY.term and row["attack"] in attacks):
             rows[control].append(row)
-    judges: tuple[tuple[str, Callable[[Sequence[Mapping[str, Any]]], str], Doubt], ...] = (
-        (RETRAIN.term, off_chance, "truth"),
-        (IDENTITY.term, without_power, "power"),
+    judges: tuple[tuple[str, Callable[[Sequence[Mapping[str, Any]]], str], Protects], ...] = (
+        (RETRAIN.term, off_chance, FINDINGS),
+        (IDENTITY.term, without_power, NULLS),
     )
     found = [
-        Control(name, judge(rows[name]) if rows[name] else "no result", of) for name, judge, of in judges if counted
+        of_lines(name, protects, judge(rows[name]) if rows[name] else "no result")
+        for name, judge, protects in judges
+        if counted
     ]
     return [*found, *of_model(document, counted), promise(line.where for line in counted if line.void)]
 
@@ -107,7 +110,7 @@ def of_model(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         )
     ]
     text = f"deleted points stand out the other way round: {'; '.join(dict.fromkeys(odd))}" if odd else ""
-    found = [Control(DIRECTION.term, text, "power")] if by_setting else []
+    found = [of_lines(DIRECTION.term, NULLS, text)] if by_setting else []
     if document["plan"].get("target") is not None:
         own_models = {row["unlearner"]: control_in(row) for row in document["table"]}
         told = [
@@ -118,7 +121,7 @@ def of_model(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
             for own in of_settings(document.get("setting_utility") or document.get("utility", ()))
         ]
         if any(each is not None for each in told):
-            found.append(Control(LEARNT.term, "; ".join(filter(None, told)), "power"))
+            found.append(of_lines(LEARNT.term, NULLS, "; ".join(filter(None, told))))
     return found
 
 

@@ -250,7 +250,7 @@ class Finished:
     ``trade``: that of the sweep. ``main``: the setting that tables, verdict and controls are about, where the run chose
     one without asking targets; "" leaves it to ``main_setting``. ``adaptive``: settings were chosen by what earlier
     ones came to, or before targets were asked, so that permuted labels do not tell what the best of them would reach by
-    chance.
+    chance. ``beside``: what result.json says of a choice or a search.
     """
 
     name: str
@@ -262,6 +262,7 @@ class Finished:
     trade: tuple[str, str] | None = None
     adaptive: bool = False
     main: str = ""
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
 
 def nothing_beforehand(plan: Any, jobs: Sequence[Job], device: str) -> tuple[str, ...]:

@@ -8,7 +8,9 @@ from typing import Any, get_args
 from audits.gnq.attacks.base import POOL_ATTACKS, PoolAccess
 from orchestrator.gnq.plan import NONE, GnqPlan
 from orchestrator.gnq.result.controls import NULL_MODELS
-from orchestrator.judgement.lines import Control, Headline, Line
+from orchestrator.judgement.controls import of_lines
+from orchestrator.judgement.lines import Headline, Line
+from orchestrator.judgement.rows import FINDINGS, Control
 
 METRICS = ("auc", "auc_low", "auc_high")
 
@@ -65,7 +67,7 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
     listed = "; ".join(
         f"{row['setting']}, {row['arm']}, {row['group']}, {row['attack']} {row['auc']:.3f}" for row in off
     )
-    return [Control(NULL_MODELS.term, f"the AUC is off .500 for {listed}" if off else "")]
+    return [of_lines(NULL_MODELS.term, FINDINGS, f"the AUC is off .500 for {listed}" if off else "")]
 
 
 HEADLINE = Headline(

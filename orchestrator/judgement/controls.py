@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from orchestrator.judgement.lines import Control
+from orchestrator.judgement.rows import FAILED, HELD, RATES, Control, Protects, State
 
 
 @dataclass(frozen=True)
@@ -15,9 +16,15 @@ class ControlName:
     term: str
     description: str = ""
 
-    def told(self) -> str:
-        """Return the name for readers who may not know the term."""
-        return f"{self.description} ({self.term})" if self.description else self.term
+    def row(self, protects: Protects, state: State, setting: str, why: str, **more: Any) -> Control:
+        """Return the control of a setting as it came out."""
+        told: dict[str, Any] = {"state": state, "setting": setting, "why": why, **more}
+        return Control(name=self.term, description=self.description, protects=protects, **told)
+
+
+def of_lines(name: str, protects: Protects, failure: str = "") -> Control:
+    """Return a control of the lines of a limit; ``failure``: how it failed, "" where it held."""
+    return Control(name=name, protects=protects, state=FAILED if failure else HELD, setting="", why=failure)
 
 
 PROMISED_RATES = ControlName("promised false-alarm rates")
@@ -78,4 +85,4 @@ def promise(void: Iterable[str]) -> Control:
     Their own hit rates are void, and no number then; those of other lines stand.
     """
     lines = "; ".join(dict.fromkeys(void))
-    return Control(PROMISED_RATES.term, f"not kept by {lines}: hit rates are void" if lines else "", "power")
+    return of_lines(PROMISED_RATES.term, RATES, f"not kept by {lines}: hit rates are void" if lines else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,13 +13,15 @@ from orchestrator.judgement.gate_result import (
     FAILED,
     INCONCLUSIVE,
     PASSED,
-    ControlResult,
     GateResult,
     LimitResult,
     Outcome,
     outcome_of,
 )
 from orchestrator.judgement.lines import Headline, Line
+from orchestrator.judgement.rows import Control, Source
+from orchestrator.judgement.rule import clears, convicts, decisive, gathered
+from orchestrator.judgement.wording import short
 
 OWN = re.compile(r"python:[\w.]+:\w+")
 INSIDE = "\0"
@@ -93,29 +95,32 @@ def gates_of(texts: Sequence[str], headline: Headline, plan: Any) -> list[Gate]:
 
 
 def judged(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> GateResult:
-    """Return how a result stands to every gate, and how the controls of the lines that each gate looks at did.
-
-    A control that failed for a single gate has failed.
-    """
+    """Return how a result stands to every gate, and how the controls of their lines did: the worst of each name."""
     lines, lost = headline.lines(document), headline.lost(plan, document)
-    limits = tuple(judged_one(gate, headline, document, lines, lost) for gate in gates)
     counted = [looked_at(gate, headline, lines) for gate in gates]
-    return GateResult(outcome_of(limits), limits, controls_of(headline, document, counted))
+    controls = [controls_of(headline, document, each) for each in counted]
+    limits = tuple(
+        judged_one(gate, headline, own, each, looked_at(gate, headline, lost))
+        for gate, own, each in zip(gates, controls, counted, strict=True)
+    )
+    return GateResult(outcome_of(limits), limits, tuple(gathered(control for own in controls for control in own)))
 
 
 def ungated(headline: Headline, document: Mapping[str, Any]) -> GateResult:
     """Return how the controls of a result did that was put to no gate: those of all its lines."""
-    return GateResult(controls=controls_of(headline, document, [headline.lines(document)]))
+    return GateResult(controls=tuple(gathered(controls_of(headline, document, headline.lines(document)))))
 
 
-def controls_of(
-    headline: Headline, document: Mapping[str, Any], counted: Iterable[Sequence[Line]]
-) -> tuple[ControlResult, ...]:
-    """Return how the controls did of several lists of lines; failed for one of them is failed."""
-    failures: dict[str, dict[str, None]] = {}
-    for control in (control for each in counted for control in headline.controls(document, each)):
-        failures.setdefault(control.name, {}).update({control.failure: None} if control.failure else {})
-    return tuple(ControlResult(name, not found, "; ".join(found)) for name, found in failures.items())
+def controls_of(headline: Headline, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+    """Return the controls of lines of a result."""
+    if headline.controls is not None:
+        return list(headline.controls(document, counted))
+    return decisive(map(Control.of, document.get("controls", ())), sources_of(counted))
+
+
+def sources_of(counted: Sequence[Line]) -> set[Source]:
+    """Return the scores that lines are of."""
+    return {Source(line.setting, line.subject, line.attack) for line in counted}
 
 
 def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> list[str]:
@@ -124,23 +129,16 @@ def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Map
 
 
 def judged_one(
-    gate: Gate,
-    headline: Headline,
-    document: Mapping[str, Any],
-    lines: Sequence[Line],
-    lost: Sequence[Line],
+    gate: Gate, headline: Headline, controls: Sequence[Control], counted: Sequence[Line], absent: Sequence[Line]
 ) -> LimitResult:
-    """Return how a result of ``lines`` stands to a gate.
+    """Return how the ``counted`` lines of a result, and their ``controls``, stand to a gate.
 
-    What was not measured or is void is not passed, nor is anything beside a control that failed: the gate is then
+    What is ``absent`` or void is not passed, nor is anything beside a control that does not clear it: the gate is then
     inconclusive. A void number is no value, whatever it would be.
     A value above the limit fails it, whatever else was not measured, unless a control failed that puts it in doubt.
     """
-    counted, absent = looked_at(gate, headline, lines), looked_at(gate, headline, lost)
-    controls = headline.controls(document, counted)
-    failed = [control for control in controls if control.failure]
-    broken = [f"control {control.name}: {control.failure}" for control in failed]
-    doubted = any(control.doubts(gate.metric) for control in failed)
+    broken = [f"control {short(control)}" for control in controls if not clears(control)]
+    doubted = not all(map(convicts, controls))
     missing = [f"no result of {', '.join(line.where for line in absent)}; see the warnings"] if absent else []
     void = [line for line in counted if line.is_void(gate.metric)]
     sound = [line for line in counted if line not in void]

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from orchestrator.judgement.rows import Control
+
 PASSED: Final = "passed"
 FAILED: Final = "failed"
 INCONCLUSIVE: Final = "inconclusive"
@@ -70,15 +72,6 @@ class LimitResult:
         return f"{self.found()}, above {self.at_most:g}"
 
 
-@dataclass(frozen=True)
-class ControlResult:
-    """Whether a control held; ``failure``: how not, else ""."""
-
-    control: str
-    held: bool
-    failure: str = ""
-
-
 def outcome_of(limits: Iterable[LimitResult]) -> OfGate:
     """Return the outcome of a gate: failed, else inconclusive, if one of its limits is; "" without limits."""
     found = {limit.outcome for limit in limits}
@@ -98,11 +91,11 @@ def trial_warning(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class GateResult:
-    """How a result stands to every limit, and how the controls did that these stand on; ``outcome``: of all."""
+    """How a result stands to every limit, and the ``controls`` of their lines, a row a name; ``outcome``: of all."""
 
     outcome: OfGate = ""
     limits: tuple[LimitResult, ...] = ()
-    controls: tuple[ControlResult, ...] = ()
+    controls: tuple[Control, ...] = ()
 
     def lines(self) -> list[str]:
         """Return a line about every limit, those that are not passed last."""
@@ -127,7 +120,7 @@ class GateResult:
         return {
             "outcome": self.outcome,
             "limits": [{**asdict(limit), "reasons": list(limit.reasons)} for limit in self.limits],
-            "controls": [asdict(control) for control in self.controls],
+            "controls": [control.write() for control in self.controls],
         }
 
     @staticmethod
@@ -137,5 +130,4 @@ class GateResult:
         if not told:
             return GateResult()
         limits = (LimitResult(**{**limit, "reasons": tuple(limit["reasons"])}) for limit in told["limits"])
-        controls = (ControlResult(**control) for control in told["controls"])
-        return GateResult(told["outcome"], tuple(limits), tuple(controls))
+        return GateResult(told["outcome"], tuple(limits), tuple(map(Control.of, told["controls"])))

@@ -1,10 +1,13 @@
-"""The numbers of a result that limits can name, and the controls without which these numbers say nothing."""
+"""The numbers of a result that limits can name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchestrator.judgement.rows import Control
 
 PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
 """Metrics that mean nothing where a promised rate is not kept."""
@@ -26,7 +29,8 @@ class Line:
     """A line of a result that a limit can look at: its ``place`` by name, its numbers, and how messages name it.
 
     ``worst``: it takes part in the worst line of all, which a limit without a place looks at; ``access``: so it does in
-    the worst line of this access and of stronger ones ("": of none).
+    the worst line of this access and of stronger ones ("": of none). ``setting``, ``subject``, ``attack``: whose scores
+    they are, by which controls are about them.
     """
 
     place: tuple[str, ...]
@@ -34,6 +38,9 @@ class Line:
     where: str
     worst: bool
     access: str = ""
+    setting: str = ""
+    subject: str = ""
+    attack: str = ""
 
     @property
     def void(self) -> bool:
@@ -45,26 +52,6 @@ class Line:
         return self.void and metric in PROMISED
 
 
-Doubt = Literal["truth", "cells", "power"]
-
-
-@dataclass(frozen=True)
-class Control:
-    """A control that a result has, by name; ``failure``: how it failed, "" where it held.
-
-    ``of``: what is in doubt where it failed. "truth": whatever is found; "cells": hit rates at promises that were not
-    kept; "power": what is not found. Below a limit nothing stands beside a failure.
-    """
-
-    name: str
-    failure: str = ""
-    of: Doubt = "truth"
-
-    def doubts(self, metric: str) -> bool:
-        """Say whether a value of ``metric`` above a limit is in doubt where the control failed."""
-        return self.of == "truth" or (self.of == "cells" and metric in PROMISED)
-
-
 def no_refusal(plan: Any) -> str:
     """Return no reason why limits without a place could not be held by a result of ``plan``."""
     return ""
@@ -72,11 +59,6 @@ def no_refusal(plan: Any) -> str:
 
 def nothing_lost(plan: Any, document: Mapping[str, Any]) -> list[Line]:
     """Return no line that a result lacks."""
-    return []
-
-
-def no_control(document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
-    """Return no control."""
     return []
 
 
@@ -90,8 +72,8 @@ class Headline:
     lines that a result lacks, because an attack failed.
 
     A result (``document``, the content of result.json) is read without its plan, which may name code that a reader has
-    not: ``lines(document)``; ``controls(document, lines)``: the controls that it has and without which ``lines`` say
-    nothing.
+    not: ``lines(document)``; ``controls(document, lines)``: the controls of these lines, None where the result itself
+    has them.
     ``accesses``: levels of access that a limit can name, weakest first. ``undefined_fails``: a line of which the
     metric is not defined is worse than all others; else it is left out.
     """
@@ -104,6 +86,6 @@ class Headline:
     lines: Callable[[Mapping[str, Any]], Sequence[Line]]
     refusal: Callable[[Any], str] = no_refusal
     lost: Callable[[Any, Mapping[str, Any]], Sequence[Line]] = nothing_lost
-    controls: Callable[[Mapping[str, Any], Sequence[Line]], Sequence[Control]] = no_control
+    controls: Callable[[Mapping[str, Any], Sequence[Line]], Sequence[Control]] | None = None
     accesses: tuple[str, ...] = ()
     undefined_fails: bool = True

@@ -1,25 +1,56 @@
-"""The rule by which findings and controls become a verdict, the same for all kinds of audits."""
+"""The rule by which findings and controls become a verdict, and controls hold limits: the same for all audits.
+
+What rests on a control that failed or is missing means nothing:
+
+=============  ====================  ====================
+protects       failed                missing
+=============  ====================  ====================
+findings       leaks, null results   null results
+null results   null results          null results
+rates          null results          nothing
+=============  ====================  ====================
+
+A null result is no leak seen, or a value below a limit; a leak is one seen, or a value above a limit. Rates that are
+broken are no values in the first place, so that a leak that rests on other numbers stands.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from audits.errors import how_many
 from audits.statistics.intervals import student_quantile
 from audits.statistics.power import detectable_auc, detectable_shift
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
+from orchestrator.judgement.rows import (
+    FAILED,
+    FINDINGS,
+    HELD,
+    LEAK,
+    MISSING,
+    NONE_SEEN,
+    RATES,
+    UNTOLD,
+    Control,
+    Finding,
+    Level,
+    Source,
+    State,
+    Verdict,
+)
 from orchestrator.judgement.wording import (
     FOUR_IN_FIVE,
+    MOST_NAMED,
     SEEN,
     SMALL,
     Wording,
+    called,
     headline,
     leaky_elsewhere,
     named,
+    reported,
     said,
     unnoticed,
 )
@@ -28,14 +59,64 @@ BLUNT = 0.25
 """Distance from chance: a null result that could have missed more than this tells nothing."""
 FEW_POINTS = 100
 """Models that train on so few points say nothing of a model in use."""
+WORST: tuple[State, ...] = (FAILED, MISSING, HELD)
+
+
+def decisive(controls: Iterable[Control], sources: Collection[Source]) -> list[Control]:
+    """Return the controls of what rests on ``sources``, in their order.
+
+    Those are all that are about all scores of a setting or subject among them; and of the rows of a name about single
+    attacks the first whose attack is among them. Rows stand in the order of the kind, the judge's first.
+    """
+    found, taken = [], set[tuple[str, str, str]]()
+    for control in controls:
+        own = [each for each in sources if each.setting == control.setting and control.subject in ("", each.subject)]
+        name = (control.setting, control.subject, control.name)
+        if control.lines == "attack":
+            if name in taken or all(each.attack != control.attack for each in own):
+                continue
+            taken.add(name)
+        if own:
+            found.append(control)
+    return found
+
+
+def clears(control: Control) -> bool:
+    """Say whether null results stand beside a control."""
+    return control.state == HELD or (control.protects == RATES and control.state == MISSING)
+
+
+def convicts(control: Control) -> bool:
+    """Say whether leaks stand beside a control."""
+    return control.protects != FINDINGS or control.state != FAILED
+
+
+def gathered(controls: Iterable[Control], words: Callable[[str], str] = str) -> list[Control]:
+    """Return a row for each name: how the worst of its controls came out, and why, for each of those.
+
+    ``words``: names of attacks as they are reported. The evidence is in ``why`` then.
+    """
+    by_name: dict[str, list[Control]] = {}
+    for control in controls:
+        by_name.setdefault(control.name, []).append(control)
+    found = []
+    for rows in by_name.values():
+        state = next(state for state in WORST if any(each.state == state for each in rows))
+        worst = [each for each in rows if each.state == state]
+        why = [*dict.fromkeys(reported(each, words) for each in worst)]
+        if (more := len(why) - MOST_NAMED) > 0:
+            why = [*why[:MOST_NAMED], f"And {more} more."]
+        about = {"subject": "", "attack": None, "lines": "all"} if len(worst) > 1 else {}
+        between = " " if all(text.endswith(".") for text in why) else "; "
+        found.append(worst[0].but(why=between.join(why), evidence=Estimate(), **about))
+    return found
 
 
 def verdict_of(
-    *,
-    main: Sequence[Finding],
-    others: Mapping[str, tuple[Sequence[Finding], Sequence[Control]]] | None = None,
+    findings: Sequence[Finding],
     controls: Sequence[Control],
-    of_settings: Mapping[str, Sequence[Control]] | None = None,
+    *,
+    main: Collection[str],
     wording: Wording,
     tested: str,
     access: Sequence[str],
@@ -43,20 +124,20 @@ def verdict_of(
     too_small: str = "",
     about: str = "",
 ) -> Verdict:
-    """Return the verdict of a run from ``main`` findings and ``controls``, and those of ``others`` by setting.
+    """Return the verdict of a run on its ``main`` settings from the ``findings`` and ``controls`` of all settings.
 
-    ``others``: the further settings of a sweep, which the headline counts. ``of_settings``: where ``main`` findings are
-    of several settings, the controls of each, by which it is judged; ``controls`` are then what is told of them all.
+    The headline counts the other settings, which are those of a sweep.
     """
-    own = of_settings or {}
-    found = [said(as_controlled(each, own.get(each.setting, controls)), wording) for each in main]
-    further = [said(each, wording) for rows, theirs in (others or {}).values() for each in judged(rows, theirs)]
+    told = [said(as_controlled(each, controls), wording) for each in findings]
+    found = [each for each in told if each.setting in main]
+    further = [each for each in told if each.setting not in main]
     level: Level = UNTOLD if too_small else worst(found)
     if level == NONE_SEEN and leaky_elsewhere(found, further):
         level = UNTOLD  # neither an all-clear nor a leak: the number of settings is not corrected for
     said_first = headline(found, further, wording, too_small)
     if SEEN not in said_first:
         certainty = " ".join(certainty.replace(FOUR_IN_FIVE, "").split())
+    own = shown(controls, found, main, wording)
     return Verdict(
         level=level,
         headline=said_first,
@@ -64,25 +145,31 @@ def verdict_of(
         tested=tested,
         access=tuple(access),
         certainty=certainty,
-        controls=tuple(noted(controls, {name: own for name, (_, own) in (others or {}).items()})),
-        advice=wording.advice[SMALL if too_small else advised(level, controls)],
+        controls=tuple(own),
+        advice=wording.advice[SMALL if too_small else advised(level, own, wording)],
         too_small=too_small,
         about=about,
     )
 
 
-def noted(controls: Sequence[Control], elsewhere: Mapping[str, Sequence[Control]]) -> list[Control]:
-    """Return the controls of the main setting with a note on those that failed in other settings of the run."""
-    found = []
-    for control in controls:
-        names = [
-            name
-            for name, own in elsewhere.items()
-            if any(each.name == control.name and each.state == FAILED for each in own)
-        ]
-        note = f" Failed in {how_many(len(names), 'other setting')}: {named(names)}." if names else ""
-        found.append(replace(control, text=control.text + note))
-    return found
+def shown(
+    controls: Sequence[Control], findings: Sequence[Finding], main: Collection[str], wording: Wording
+) -> list[Control]:
+    """Return the controls of the ``main`` settings, a row a name, with a note on the settings in which they failed."""
+    looked_at = frozenset[Source]().union(*(each.sources for each in findings))
+    rested_on = decisive(controls, looked_at)
+    own = [each for each in controls if each.setting in main and (each.lines == "all" or each in rested_on)]
+    settings = {each.setting for each in own}
+    rows = []
+    for control in gathered(own, wording.words):
+        failed = dict.fromkeys(each.setting for each in controls if (each.name, each.state) == (control.name, FAILED))
+        here = [name for name in failed if name in main]
+        elsewhere = [name for name in failed if name not in main]
+        note = f" Failed in {', '.join(here)} alone." if here and len(here) < len(settings) else ""
+        if elsewhere:
+            note += f" Failed in {how_many(len(elsewhere), 'other setting')}: {named(elsewhere)}."
+        rows.append(control.but(why=control.why + note))
+    return rows
 
 
 def worst(found: Sequence[Finding]) -> Level:
@@ -92,35 +179,35 @@ def worst(found: Sequence[Finding]) -> Level:
     return next((level for level in order if level in levels), UNTOLD)
 
 
-def advised(level: str, controls: Sequence[Control]) -> str:
-    """Return which advice a verdict asks for: its level, or that a control failed."""
-    return FAILED if level == UNTOLD and any(each.state == FAILED for each in controls) else level
+def advised(level: str, controls: Sequence[Control], wording: Wording) -> str:
+    """Return which advice a verdict asks for: its level, or that a control failed, by name where that has its own."""
+    failed = [each.name for each in controls if each.state == FAILED]
+    if level != UNTOLD or not failed:
+        return level
+    return failed[0] if len(failed) == 1 and failed[0] in wording.advice else FAILED
 
 
-def judged(findings: Sequence[Finding], controls: Sequence[Control]) -> list[Finding]:
-    """Return findings as ``controls`` and their own power leave them.
-
-    Where a control of truth failed, nothing can be told; where one of power failed or is missing, or the run is too
-    small to have seen a leak, no null result counts.
-    """
-    return [as_controlled(each, controls) for each in findings]
-
-
-def as_controlled(finding: Finding, controls: Sequence[Control]) -> Finding:
-    """Return a finding as ``controls`` and its own power leave it."""
-    if lost := [each.name for each in controls if each.of == "truth" and each.state == FAILED]:
-        return replace(finding, level=UNTOLD, why=f"a control failed: {', '.join(lost)}", seen_from=None)
+def as_controlled(finding: Finding, controls: Iterable[Control]) -> Finding:
+    """Return a finding as the controls of its scores and its own power leave it."""
+    own = decisive(controls, finding.sources)
+    if lost := [called(each) for each in own if not convicts(each)]:
+        return finding.but(level=UNTOLD, why=f"a control failed: {', '.join(dict.fromkeys(lost))}", seen_from=None)
     if finding.level != NONE_SEEN:
         return finding
-    if weak := [each for each in controls if each.of == "power" and each.state != HELD]:
-        failed = next((each for each in weak if each.state == FAILED), None)
-        why = f"no control shows that a leak would be seen ({weak[0].name}: {weak[0].state})"
-        if failed:
-            why = f"no null result counts beside a control that failed: {failed.name}"
-        return replace(finding, level=UNTOLD, why=why, seen_from=None)
+    if weak := [each for each in own if not clears(each)]:
+        return finding.but(level=UNTOLD, why=weakness(weak), seen_from=None)
     if finding.seen_from is None or finding.chance is None or finding.seen_from - finding.chance > BLUNT:
-        return replace(finding, level=UNTOLD, why=unnoticed(finding))
+        return finding.but(level=UNTOLD, why=unnoticed(finding))
     return finding
+
+
+def weakness(weak: Sequence[Control]) -> str:
+    """Return why no null result stands beside controls that failed or are missing."""
+    if failed := [each for each in weak if each.state == FAILED]:
+        return f"no null result counts beside a control that failed: {called(failed[0])}"
+    first = min(weak, key=lambda each: each.protects == FINDINGS)
+    what = "nothing is found by mistake" if first.protects == FINDINGS else "a leak would be seen"
+    return f"no control shows that {what} ({called(first)}: not in this run)"
 
 
 def few_points(train_size: Any, noun: str) -> str:

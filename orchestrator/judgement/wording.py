@@ -1,14 +1,26 @@
-"""A verdict in words: its headline, single findings, the last lines on a terminal, and what to do."""
+"""A verdict in words: its headline, findings, controls, the last lines on a terminal, and what to do."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
+from orchestrator.judgement.rows import (
+    FAILED,
+    HELD,
+    LEAK,
+    MISSING,
+    NONE_SEEN,
+    NULLS,
+    UNTOLD,
+    Control,
+    Finding,
+    State,
+    Verdict,
+)
 
 DASH = "–"
 """In the place of a number that is not defined."""
@@ -39,14 +51,20 @@ FROM = ", from "
 """Between a subject and what an attacker sees of it."""
 SEEN = "would have been seen"
 FOUR_IN_FIVE = "“Would have been seen” means in four of five such runs."
+STATES: Mapping[State, str] = {HELD: "held", FAILED: "failed", MISSING: "not in this run"}
 
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of a kind: what a ``leak`` means ("deleted images can be recognised"), and what to do."""
+    """The words of a kind: what a ``leak`` means ("deleted images can be recognised"), and what to do.
+
+    ``advice``: by level, by the state of controls, or by the name of the only control that failed. ``words``: returns
+    the name of an attack as it is reported.
+    """
 
     leak: str
     advice: dict[str, str]
+    words: Callable[[str], str] = str
 
 
 def advice(kind: str, leak: str, untold: str, none_seen: str = "") -> dict[str, str]:
@@ -102,11 +120,11 @@ def said(finding: Finding, wording: Wording) -> Finding:
     if finding.text:
         return finding
     if finding.level == UNTOLD:
-        return replace(finding, text=f"cannot be told, because {finding.why}")
+        return finding.but(text=f"cannot be told, because {finding.why}")
     where = f", from {ACCESS.get(finding.access, finding.access)}" if finding.access else ""
     if finding.level == LEAK:
-        return replace(finding, text=f"{wording.leak} ({measured(finding)}{where})")
-    return replace(finding, text=f"no leak seen; {power(finding)}")
+        return finding.but(text=f"{wording.leak} ({measured(finding)}{where})")
+    return finding.but(text=f"no leak seen; {power(finding)}")
 
 
 def measured(finding: Finding) -> str:
@@ -250,8 +268,38 @@ def named(subjects: Sequence[str]) -> str:
     return mark.join(subjects[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def called(control: Control) -> str:
+    """Return the name of a control for readers who may not know the term."""
+    return f"{control.description} ({control.name})" if control.description else control.name
+
+
+def reported(control: Control, words: Callable[[str], str] = str) -> str:
+    """Return how a control came out, in a sentence with its evidence; ``words``: names of attacks as reported."""
+    if not control.evidence.known:
+        return control.why
+    by = f", {words(control.attack)}" if control.attack else ""
+    return f"{control.why.removesuffix('.')} ({number_of(control.evidence, control.metric)}{by})."
+
+
+def short(control: Control) -> str:
+    """Return a control and how it came out, for a gate: "canaries: They are not recognised (AUC .51, lira)"."""
+    absent = f"{STATES[MISSING]}. " if control.state == MISSING else ""
+    return f"{control.name}: {absent}{reported(control).removesuffix('.')}"
+
+
+def outcome(control: Control) -> str:
+    """Return a control and its state, for a page: "Models retrained from scratch (retrain): held"."""
+    return f"{capital(called(control))}: {STATES[control.state]}"
+
+
+def warnings(controls: Iterable[Control]) -> list[str]:
+    """Return a warning for each control that failed, but for those of null results, which a verdict alone draws."""
+    return [f"control failed: {short(each)}" for each in controls if each.state == FAILED and each.protects != NULLS]
+
+
 def lines(verdict: Verdict) -> list[str]:
     """Return the verdict for the end of a terminal: the headline, controls that did not hold, what to do."""
-    bad = [f"Control {each.state}: {each.name}. {each.text}" for each in verdict.controls if each.state != HELD]
+    bad = [each for each in verdict.controls if each.state != HELD]
+    told = [f"Control {STATES[each.state]}: {called(each)}. {each.why}" for each in bad]
     of = f" on {verdict.about}" if verdict.about else ""
-    return [f"Verdict{of}: {verdict.headline}", *bad, f"What to do: {verdict.advice}"]
+    return [f"Verdict{of}: {verdict.headline}", *told, f"What to do: {verdict.advice}"]

@@ -7,8 +7,19 @@ from typing import Any, get_args
 
 from audits.mia.attacks import MIA_ATTACKS
 from audits.queries.access import Access
-from orchestrator.judgement.controls import DIRECTION, FIT, LEARNT, OWN_MODELS, Told, not_learnt, promise, turned
-from orchestrator.judgement.lines import Control, Headline, Line
+from orchestrator.judgement.controls import (
+    DIRECTION,
+    FIT,
+    LEARNT,
+    OWN_MODELS,
+    Told,
+    not_learnt,
+    of_lines,
+    promise,
+    turned,
+)
+from orchestrator.judgement.lines import Headline, Line
+from orchestrator.judgement.rows import FINDINGS, NULLS, Control
 from orchestrator.mia.plan import MiaPlan
 from orchestrator.mia.result.controls import BLIND, CANARIES
 from orchestrator.mia.result.given import unlike_fits
@@ -64,23 +75,23 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
             held = any((row["auc_low"] or 0.0) > 0.5 for row in chosen)
             text = f"without power, AUC {row['auc']:.3f} by {row['attack']} on {what}"
             place = name if row["attack"] == document.get("judge") else f"{name} ({row['attack']})"
-            found.append(Control(place, "" if held else text, "power"))
+            found.append(of_lines(place, NULLS, "" if held else text))
     if document["plan"].get("target") is not None:
         level = document["plan"]["audit"]["level"]
         odd = turned(((line.where, line.values.get("auc"), line.values.get("auc_p_holm")) for line in counted), level)
         text = f"members stand out the other way round, AUC {odd[1]:.3f} by {odd[0]}" if odd else ""
-        found.append(Control(DIRECTION.term, text, "power"))
+        found.append(of_lines(DIRECTION.term, NULLS, text))
         of_given, of_own = told_by_setting(line.values for line in counted), told_by_setting(document.get("own", ()))
         why = [not_learnt(document.get("judge"), rows, of_own.get(name, ())) for name, rows in of_given.items()]
         if any(each is not None for each in why):
-            found.append(Control(LEARNT.term, "; ".join(filter(None, why)), "power"))
+            found.append(of_lines(LEARNT.term, NULLS, "; ".join(filter(None, why))))
     unlike = unlike_fits([read_row(FitRow, row, "fit") for row in document.get("fit", ())])
     if unlike or document.get("own"):
-        found.append(Control(FIT.term, "; ".join(unlike), "cells"))
+        found.append(of_lines(FIT.term, NULLS, "; ".join(unlike)))
     if blind := document.get("blind"):
         differ = [row for row in blind if row["differ"]]
         seen = "; ".join(f"AUC {row['auc']:.3f} by inputs and labels alone" for row in differ)
-        found.append(Control(BLIND.term, f"members differ by what they are, {seen}" if differ else ""))
+        found.append(of_lines(BLIND.term, FINDINGS, f"members differ by what they are, {seen}" if differ else ""))
     return found
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from orchestrator.report.result import FinishedRun
-from orchestrator.report.rows import slots
+from orchestrator.report.rows import is_row, slots
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NUMBER: dict[str, Any] = {"type": ["number", "null"]}
@@ -43,11 +43,10 @@ class Writer:
 
     def members(self, form: Any) -> dict[str, Any]:
         """Return the schema of the object that a row is written as."""
-        hints = get_type_hints(form)
         properties: dict[str, Any] = {}
         required: list[str] = []
         for slot in slots(form):
-            own = NUMBER if slot.part else self.value(hints[slot.name])
+            own = NUMBER if slot.part else self.value(slot.hint)
             properties |= dict.fromkeys(slot.keys, own)
             required += slot.keys if slot.required else ()
         told = (form.__doc__ or "").strip().partition("\n\n")[0]
@@ -83,4 +82,4 @@ class Writer:
             return {"type": "array", "prefixItems": parts, "minItems": len(parts), "maxItems": len(parts)}
         if origin is not None and issubclass(origin, Mapping):
             return {"type": "object", "additionalProperties": self.value(inner[1])}
-        return self.row(hint) if is_dataclass(hint) else {"type": PLAIN[hint]}
+        return self.row(hint) if is_row(hint) else {"type": PLAIN[hint]}

@@ -18,7 +18,7 @@ from orchestrator.report.grid_formats import as_csv, as_html, as_markdown
 from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
 from orchestrator.report.result import FinishedRun, read_result
-from orchestrator.report.rows import without_points, write_row
+from orchestrator.report.rows import read_row, without_points, write_row
 from orchestrator.report.trials import remark, trial_grid
 from orchestrator.report.writing import write_warnings
 
@@ -36,8 +36,8 @@ class RunPage(Generic[R]):
     result.json, without scores. ``fill(run, out, images)`` writes figures and page and returns the page's path.
     ``images(document, data)`` returns the pictures that the page shows, by point id; ``data()`` is the data set.
     ``all_grids(run)`` returns the tables of a run, ``terminal_grids(run)`` those for a terminal of 100 columns,
-    ``lines(run)`` the lines below them, ``answer(run)`` the verdict, if the kind has one; ``form(document)`` the rows
-    that result.json is read as.
+    ``lines(run)`` the lines below them, ``answer(run)`` the verdict where the result has none;
+    ``form(document)`` the rows that result.json is read as.
     """
 
     read: Callable[[Path], R]
@@ -104,13 +104,14 @@ class RunPage(Generic[R]):
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
         """Return the last lines on a terminal: what a reader of the tables must know, then the verdict."""
         search, run = document.get("search"), self.of(document)
-        said = verdict_lines(self.answer(run)) if self.answer else []
+        found = self.verdict(document)
+        said = verdict_lines(read_row(Verdict, found, "verdict")) if found else []
         chosen = selection.lines(selection.chosen_of(document))
         return [*chosen, *self.lines(run), *([remark(search)] if search else []), *said]
 
     def verdict(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the verdict of a result as result.json has it (``orchestrator.judgement.rows``); None without one."""
-        return write_row(self.answer(self.of(document))) if self.answer else None
+        return write_row(self.answer(self.of(document))) if self.answer else document.get("verdict")
 
 
 def trials_of(document: Mapping[str, Any]) -> list[Grid]:

@@ -149,7 +149,10 @@ class FinishedRun:
 
 def head_of(finished: Finished) -> dict[str, Any]:
     """Return the head of a finished run as fields of a ``FinishedRun``, without settings, warnings and notes."""
-    return {name: value for name, value in head(finished).items() if name not in ("settings", "warnings", "notes")}
+    found = {name: value for name, value in head(finished).items() if name not in ("settings", "warnings", "notes")}
+    if "selection" in found:
+        found["selection"] = read_row(SelectionRow, found["selection"], "selection")
+    return found
 
 
 HEAD: Mapping[str, type] = {"kind": str, "seed": int, "plan": dict, "settings": list, "table": list}
@@ -227,7 +230,10 @@ def read_result(out: Path) -> dict[str, Any]:
     if not (out / "scores.parquet").is_file() and not result.get("aggregate_only"):
         raise BadInput(f"{out} is not a finished run: scores.parquet is missing")
     if result.get("schema") != SCHEMA:
-        raise BadInput(f"{file} has schema {result.get('schema')!r}, this version reads {SCHEMA!r}")
+        raise BadInput(
+            f"{file} has schema {result.get('schema')!r}, this version reads {SCHEMA!r}: make the result again (the "
+            "command is at the end of its page), or read it with the version that wrote it"
+        )
     for name, form in HEAD.items():
         if not isinstance(result.get(name), form):
             raise BadInput(f"{file} is damaged: {name} is {str(result.get(name))[:40]!r}, not {WORDS[form]}")

@@ -1,11 +1,16 @@
-"""Rows of a result: frozen dataclasses, read from JSON and written to it by the one schema that their fields are."""
+"""Rows of a result, read from JSON and written to it by the one schema that their fields are.
+
+Rows are frozen dataclasses; those of ``orchestrator.judgement.rows`` are pydantic models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
 
 from audits.errors import BadInput
 from orchestrator.judgement.estimate import Estimate, Span
@@ -32,9 +37,10 @@ def counted(name: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Slot:
-    """A field of a row: the ``keys`` under which it stands, how it is read, and whether it must be there."""
+    """A field of a row: its type, the ``keys`` under which it stands, how it is read, and whether it must be there."""
 
     name: str
+    hint: Any
     keys: tuple[str, ...]
     read: Reader
     part: type[Estimate] | type[Span] | None
@@ -45,20 +51,36 @@ class Slot:
 def slots(form: Any) -> tuple[Slot, ...]:
     """Return the schema of a row."""
     if form not in _SLOTS:
-        hints = get_type_hints(form)
-        _SLOTS[form] = tuple(_slot(each, hints[each.name]) for each in fields(form))
+        _SLOTS[form] = tuple(_slot(*each) for each in _fields(form))
     return _SLOTS[form]
 
 
 _SLOTS: dict[Any, tuple[Slot, ...]] = {}
 
 
-def _slot(each: Field[Any], hint: Any) -> Slot:
+def is_row(form: Any) -> bool:
+    """Say whether a type, or a value, is that of a row."""
+    return is_dataclass(form) or isinstance(form, BaseModel) or (isinstance(form, type) and issubclass(form, BaseModel))
+
+
+def _fields(form: Any) -> Iterator[tuple[str, Any, Mapping[str, Any], bool]]:
+    """Yield name, type and metadata of each field of a row, and whether it must be given."""
+    if is_dataclass(form):
+        hints = get_type_hints(form)
+        for each in fields(form):
+            required = each.default is MISSING and each.default_factory is MISSING
+            yield each.name, hints[each.name], each.metadata, required
+    else:
+        for name, info in form.model_fields.items():
+            metadata = next((each for each in info.metadata if isinstance(each, Mapping)), {})
+            yield name, info.annotation, metadata, info.is_required()
+
+
+def _slot(name: str, hint: Any, metadata: Mapping[str, Any], required: bool) -> Slot:
     part = hint if hint in (Estimate, Span) else None
-    keys = each.metadata.get("keys") or tuple(f"{each.name}{end}" for end in (part.SUFFIXES if part else ("",)))
-    required = each.default is MISSING and each.default_factory is MISSING
+    keys = metadata.get("keys") or tuple(f"{name}{end}" for end in (part.SUFFIXES if part else ("",)))
     read = _reader(float | None) if part else _reader(hint)
-    return Slot(each.name, keys, read, part, required, bool(each.metadata.get("sparse")))
+    return Slot(name, hint, keys, read, part, required, bool(metadata.get("sparse")))
 
 
 def read_row(form: type[R], raw: Any, where: str, *, additions: bool = False) -> R:
@@ -149,7 +171,7 @@ def _within(hint: Any, value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it."""
-    if is_dataclass(value):
+    if is_row(value):
         return write_row(value)
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
@@ -173,7 +195,7 @@ def _reader(hint: Any) -> Reader:
         return _tuple_reader([_reader(each) for each in inner])
     if origin is not None and issubclass(origin, Mapping):
         return _mapping_reader(_reader(inner[1]))
-    if isinstance(hint, type) and is_dataclass(hint):
+    if is_row(hint):
         return lambda value, where: read_row(hint, value, where)
     return _plain_reader(hint)
 

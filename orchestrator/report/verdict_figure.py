@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.judgement.rows import DIFFERENT, LEAK, NONE_SEEN, UNTOLD, Finding, Verdict
@@ -32,7 +31,7 @@ def verdict_figure(verdict: Verdict) -> Figure | None:
     """Draw the findings of a verdict that have a number; None where none has one."""
     from matplotlib.figure import Figure
 
-    rows = [replace(each, level=UNTOLD) if verdict.too_small else each for each in shown(verdict.findings)]
+    rows = [each.but(level=UNTOLD) if verdict.too_small else each for each in shown(verdict.findings)]
     if not rows:
         return None
     names = names_of(rows)

@@ -15,7 +15,7 @@ from audits.writing import write_whole
 from orchestrator.engine.media import file_name, html, visible
 from orchestrator.engine.run.output_folder import FIGURES, REPORT_FILE
 from orchestrator.judgement.rows import Verdict
-from orchestrator.judgement.wording import meanings, unbroken, with_term
+from orchestrator.judgement.wording import meanings, outcome, unbroken, with_term
 from orchestrator.report import selection
 from orchestrator.report.figure_data import data_of
 from orchestrator.report.gate_words import Named, gate_words
@@ -64,11 +64,13 @@ def write_page(
     svgs: Mapping[str, str],
     answer: Verdict | None = None,
     named: Named = shared_words,
+    all_controls: Grid | None = None,
     **content: Any,
 ) -> Path:
     """Fill the template of a kind's ``package`` with ``content`` into ``out``/report.html; return its path.
 
     ``answer`` stands on the first screen, with its picture. ``named``: the kind's names of components.
+    ``all_controls``: their table.
 
     The template also gets ``run``, ``figure(name, caption, look)`` for drawn figures, ``drawn`` (their names),
     ``table(grid)``, and what is needed to run again.
@@ -106,6 +108,7 @@ def write_page(
         chosen=selection.sentences(chosen) if chosen else [],
         chosen_grids=selection.grids(chosen),
         answer=answer,
+        all_controls=all_controls,
         answer_access=" or ".join(map(with_term, answer.access)) if answer else "",
         answer_meanings=meanings(answer.headline) if answer else "",
         gate_words=gate_words(run.gate, named) if run.gate else "",
@@ -136,7 +139,7 @@ def template(package: str, name: str = "page.html.j2") -> Template:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=shown
     )
-    environment.filters["unbroken"] = unbroken
+    environment.filters |= {"unbroken": unbroken, "outcome": outcome}
     return environment.get_template(name)
 
 

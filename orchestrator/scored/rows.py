@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from orchestrator.judgement.estimate import Estimate, keys
+from orchestrator.judgement.rows import Control
 from orchestrator.report.result import FinishedRun
 
 
@@ -96,6 +97,7 @@ class ScoreResult(FinishedRun):
     layout: str
     level: float
     command: str
+    controls: tuple[Control, ...] = ()
 
     def again(self) -> str:
         """Return the command that judges the same files again."""

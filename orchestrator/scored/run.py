@@ -51,7 +51,6 @@ def score(
     table = table_of(attacks)
     asked = questions(queried(judged_of(table, KIND)))
     document = replace(result, fingerprints=Fingerprints(data=None, **asked)).document()
-    document["verdict"] = PAGE.verdict(document)
     if gates:
         document["gate"] = judged(gates, HEADLINE, names, document).to_json()
     if out is not None:

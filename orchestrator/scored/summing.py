@@ -15,11 +15,12 @@ from audits.statistics.rank_sums import permutation_p_of
 from audits.statistics.roc import auc
 from audits.statistics.summary import Cell, Row, summarise_cells
 from orchestrator.engine.run.result_head import versions
+from orchestrator.judgement.wording import warnings as control_warnings
 from orchestrator.report.result import SettingRow
 from orchestrator.report.rows import read_row
 from orchestrator.scored.attacks import Attack
-from orchestrator.scored.controls import judged_rows, void_values
 from orchestrator.scored.epsilons import bounds, unbounded
+from orchestrator.scored.judging import judged as judge
 from orchestrator.scored.options import Options
 from orchestrator.scored.rates import GIVEN, HELD_OUT, counts_of, decisions_at, own_rule, rates_of, read_off, values_of
 from orchestrator.scored.reading import Scores
@@ -46,7 +47,7 @@ def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResu
             for each in values_of(judged, counts_of(judged, calls), rate, options)
         ]
         values += worth
-    tables = judged_rows(table_rows(decided, options), options.level)
+    tables = table_rows(decided, options)
     judged_all = [attack.judged for attack in attacks]
     reason = unbounded(attacks)
     epsilons: list[EpsilonRow] = [] if reason else [row for judged in judged_all for row in bounds(judged, options)]
@@ -58,13 +59,13 @@ def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResu
         kind=ScoreResult.KIND,
         seed=options.seed,
         settings=settings,
-        warnings=(*warnings_of(judged_all), *broken(tables)),
+        warnings=tuple(warnings_of(judged_all)),
         notes=scores.notes,
         plan={"files": [dict(each) for each in scores.sources], "options": options.resolved()},
         versions=versions(),
         table=tuple(tables),
         decisions=tuple(rules),
-        predictive_values=void_values(values, tables),
+        predictive_values=tuple(values),
         epsilons=tuple(epsilons),
         no_epsilon=reason,
         covers=covers(judged_all, options.level),
@@ -72,6 +73,8 @@ def summed_up(scores: Scores, options: Options, command: str) -> tuple[ScoreResu
         level=options.level,
         command=command,
     )
+    result = judge(result)
+    result = replace(result, warnings=(*result.warnings, *control_warnings(result.controls)))
     kept = [
         replace(
             attack,
@@ -204,16 +207,6 @@ def covers(found: Sequence[Judged], level: float) -> str:
         f"The {share} intervals are over {count} targets: another target trained in the same way is likely to fall in "
         "with them. What all targets share, such as the attacker’s own models, is held."
     )
-
-
-def broken(rows: Sequence[ScoreRow]) -> list[str]:
-    """Return a warning for each rate of decisions that call more non-members than they promise."""
-    return [
-        f"{row.attack} calls {row.found_fpr.value:.1%} of the non-members members at a promised "
-        f"{row.promised_fpr:.1%}: what its decisions find is void and must not be quoted"
-        for row in rows
-        if row.found_fpr_off
-    ]
 
 
 def warnings_of(found: Sequence[Judged]) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any, get_args
 
 from audits.queries.access import Access
 from audits.tmia.attacks import ATTACKS
-from orchestrator.judgement.controls import FIT, LEARNT, OWN_MODELS
-from orchestrator.judgement.lines import Control, Headline, Line
+from orchestrator.judgement.controls import FIT, LEARNT, OWN_MODELS, of_lines
+from orchestrator.judgement.lines import Headline, Line
+from orchestrator.judgement.rows import FINDINGS, NULLS, RATES, Control
 from orchestrator.report.rows import read_row
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OVERFITTED, judges_of, sight
@@ -70,18 +71,18 @@ def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Contr
         listed = "; ".join(f"{row['setting']}, {row['selection']}, {row['attack']} {row[rate]:.1%}" for row in off)
         if off or any(row.get(rate) is not None for row in document["table"]):
             text = f"called members more often than {off[0]['beta']:.1%} by {listed}" if off else ""
-            found.append(Control(what.term, text, "cells"))
+            found.append(of_lines(what.term, RATES, text))
     found += powers(document, counted, given)
     fits = [read_row(FitRow, row, "fit") for row in document.get("fit", ())]
     if given and compared(fits):
         students = of_students((each["setting"], each["mode"]) for each in document["settings"])
-        found.append(Control(FIT.term, "; ".join(unlike_fits(fits, students)), "cells"))
+        found.append(of_lines(FIT.term, NULLS, "; ".join(unlike_fits(fits, students))))
     if given:
         found += learnt(document, counted)
     if alike := document.get("alike"):
         differ = "; ".join(f"AUC {row['auc']:.3f} ({row['setting']})" for row in alike if row["differ"])
         text = f"models that saw neither tell members from non-members, {differ}" if differ else ""
-        found.append(Control(ALIKE.term, text))
+        found.append(of_lines(ALIKE.term, FINDINGS, text))
     return found
 
 
@@ -112,7 +113,7 @@ def powers(document: Mapping[str, Any], counted: Sequence[Line], given: bool) ->
             name = f"{control.term} ({best[0]})"
     whose = "models of the plan's recipe" if given else control.description
     text = f"without power on {whose}, {'; '.join(blind)}" if blind else ""
-    return [Control(name, text, "power")] if counted else []
+    return [of_lines(name, NULLS, text)] if counted else []
 
 
 def learnt(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
@@ -131,7 +132,7 @@ def learnt(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control
         told.append(unlearnt(table, own, judges or sorted(attacks)))
     if all(each is None for each in told):
         return []
-    return [Control(LEARNT.term, "; ".join(filter(None, told)), "power")]
+    return [of_lines(LEARNT.term, NULLS, "; ".join(filter(None, told)))]
 
 
 HEADLINE = Headline(

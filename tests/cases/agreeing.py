@@ -21,12 +21,9 @@ def at_odds(document: Mapping[str, Any]) -> list[str]:
     told = {each["name"]: each["state"] for each in document["verdict"]["controls"]}
     found = []
     for control in ungated(headline_of(document), document).controls:
-        term = control.control.partition(" (")[0]
-        name = next((each for each in told if each == term or each.endswith(f" ({term})")), "")
-        if not name:
-            found.append(f"{control.control}: not in {[*told]}")
-        elif control.held and told[name] == FAILED:
-            found.append(f"{control.control}: {told[name]} in the verdict, held in the gate")
-        elif not control.held and told[name] == HELD:
-            found.append(f"{control.control}: held in the verdict, in the gate {control.failure}")
+        name = control.name.partition(" (")[0]
+        if name not in told:
+            found.append(f"{control.name}: not in {[*told]}")
+        elif {control.state, told[name]} == {HELD, FAILED}:
+            found.append(f"{control.name}: {told[name]} in the verdict, in the gate {control.state}: {control.why}")
     return found

@@ -256,7 +256,7 @@ def make_run(out: Path, chosen: list[dict], sweep: bool, targets: int, points: i
         for target in range(targets)
     ]
     result = {
-        "schema": "orch.result/1",
+        "schema": "orch.result/2",
         "name": "apollo-ablation" if sweep else "apollo-audit",
         "kind": "apollo",
         "seed": seed,

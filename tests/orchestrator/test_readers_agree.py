@@ -29,6 +29,7 @@ from orchestrator.cli.finished import SCORED, headline_of, page_of
 from orchestrator.cli.main import main
 from orchestrator.engine.ci.junit import junit
 from orchestrator.engine.run.tracking_headline import headline_of as tracked_headline
+from orchestrator.gnq.given import judging as given_judging
 from orchestrator.gnq.given.page import words as given_words
 from orchestrator.gnq.page import verdict as gnq_words
 from orchestrator.gnq.page.reading import CONTROLS as AT_RANDOM
@@ -43,6 +44,7 @@ from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import bounds, number
 from orchestrator.report.result import read_result
 from orchestrator.report.sentence import Sentence
+from orchestrator.scored import judging as scored_judging
 from orchestrator.scored.page import words as scored_words
 from orchestrator.tmia.page import verdict as tmia_words
 from orchestrator.tmia.result.controls import judges_of
@@ -136,6 +138,8 @@ def rejudged(document: Mapping[str, Any]) -> Document:
     """Return a result as its rows are judged by the rules of this version, flags and all."""
     found = page_of(document).of(json.loads(json.dumps(document)))  # type: ignore[attr-defined]  # pages of runs do
     result = getattr(found, "result", found)
+    if judge := {"gnq-target": given_judging.judged, SCORED: scored_judging.judged}.get(document["kind"]):
+        return json.loads(json.dumps({**document, **judge(result).document()}))
     return json.loads(json.dumps({**document, **result.document(), "verdict": page_of(document).verdict(document)}))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from audits.errors import how_many
 from audits.statistics.discoveries import judge
 from orchestrator.apollo.page.glossary import heading, words
@@ -12,7 +10,20 @@ from orchestrator.apollo.result.controls import HELD as SEEN
 from orchestrator.apollo.result.controls import IDENTITY, OFF_CHANCE, RETRAIN, not_learnt, turned_methods
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.judgement.controls import DIRECTION, LEARNT, PROMISED_RATES
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rows import (
+    FAILED,
+    FINDINGS,
+    HELD,
+    LEAK,
+    MISSING,
+    NONE_SEEN,
+    NULLS,
+    RATES,
+    UNTOLD,
+    Control,
+    Finding,
+    Verdict,
+)
 from orchestrator.judgement.rule import few_points, seen_above_chance, verdict_of
 from orchestrator.judgement.wording import FOUR_IN_FIVE, Wording, advice, capital, disagreement, number_of, rounded
 from orchestrator.report.nouns import noun
@@ -30,12 +41,10 @@ def answer(run: ApolloRun) -> Verdict:
     """Return the verdict of a run."""
     things = noun(run.result.plan)
     size = None if run.given else run.result.value(run.main_setting, "split.train_size")
-    found = verdict_of(
-        main=of_setting(run, run.main_setting),
-        others={
-            name: (of_setting(run, name), controls(run, name)) for name in run.settings if name != run.main_setting
-        },
-        controls=controls(run, run.main_setting),
+    return verdict_of(
+        [part for name in run.settings for part in of_setting(run, name)],
+        [control for name in run.settings for control in controls(run, name)],
+        main={run.main_setting},
         wording=wording(things, given=run.given),
         tested=tested(run, things),
         access=[name for name in run.accesses if name != "oracle"],
@@ -43,10 +52,6 @@ def answer(run: ApolloRun) -> Verdict:
         too_small=few_points(size, things),
         about=run.result.about,
     )
-    failed = [each.name for each in found.controls if each.state == FAILED]
-    if found.level == UNTOLD and not found.too_small and failed == [DIRECTION.told()]:
-        return replace(found, advice=FORGOT_TOO_MUCH.format(things=things))
-    return found
 
 
 def wording(things: str, *, given: bool = False) -> Wording:
@@ -54,15 +59,14 @@ def wording(things: str, *, given: bool = False) -> Wording:
     again, more = "with more targets", f"models and more {things} (split.targets, split.candidates)"
     if given:
         again, more = "again", "shadow models (split.shadows)"
-    return Wording(
-        f"deleted {things} can still be recognised",
-        advice(
-            "apollo",
-            leak=f"Do not treat a method that leaks as erasure. Retrain without the deleted {things}, or use a method "
-            f"that shows no leak once it has been audited {again}.",
-            untold=f"Do not rely on this run. Repeat it with more {more}.",
-        ),
+    told = advice(
+        "apollo",
+        leak=f"Do not treat a method that leaks as erasure. Retrain without the deleted {things}, or use a method "
+        f"that shows no leak once it has been audited {again}.",
+        untold=f"Do not rely on this run. Repeat it with more {more}.",
     )
+    forgot = {DIRECTION.term: FORGOT_TOO_MUCH.format(things=things)}
+    return Wording(f"deleted {things} can still be recognised", {**told, **forgot})
 
 
 def of_setting(run: ApolloRun, setting: str) -> list[Finding]:
@@ -82,24 +86,25 @@ def finding(run: ApolloRun, setting: str, unlearner: str, rows: list[AttackRow])
     differ = [row for row in own if run.unsure(row)]
     subject = f"Given model (by {words(unlearner)})" if run.given else heading(unlearner)
     nothing = Finding(setting=setting, subject=subject, level=UNTOLD, why="no attack has a result", chance=0.5)
+    nothing = nothing.but(controlled_by=unlearner, attacks=tuple(dict.fromkeys(row.attack for row in own)))
     if above:
         row = min(above, key=lambda row: (access_level(row.access), -float(row.auc)))
-        return replace(nothing, level=LEAK, why="", attack=row.attack, access=row.access, value=row.auc)
+        return nothing.but(level=LEAK, why="", attack=row.attack, access=row.access, value=row.auc)
     if not own:
         return nothing
     if differ:
         row = max(differ, key=lambda row: float(row.auc))
         why = disagreement(run.units, words(row.attack), row.auc)
-        return replace(nothing, why=why, attack=row.attack, access=row.access, value=row.auc)
+        return nothing.but(why=why, attack=row.attack, access=row.access, value=row.auc)
     if odd := turned_methods(((unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in own), run.level):
         row = next(row for row in own if row.attack == odd[0][1])
         things = noun(run.result.plan)
         why = f"its deleted {things} stand out the other way round ({words(row.attack)}, {number_of(row.auc)})"
-        return replace(nothing, why=why, attack=row.attack, access=row.access, value=row.auc)
+        return nothing.but(why=why, attack=row.attack, access=row.access, value=row.auc)
     name = judge([row.attack for row in own])
     row = next(row for row in own if row.attack == name)
     seen = seen_from(run, row, len(rows))
-    return replace(nothing, level=NONE_SEEN, why="", attack=name, access=row.access, value=row.auc, seen_from=seen)
+    return nothing.but(level=NONE_SEEN, why="", attack=name, access=row.access, value=row.auc, seen_from=seen)
 
 
 def seen_from(run: ApolloRun, row: AttackRow, tests: int) -> float | None:
@@ -112,7 +117,12 @@ def seen_from(run: ApolloRun, row: AttackRow, tests: int) -> float | None:
 def controls(run: ApolloRun, setting: str) -> list[Control]:
     """Return the controls of a setting: retrained models, untouched models, the models asked, promised rates."""
     rows = [row for row in run.result.table if row.setting == setting]
-    return [retrained(rows), untouched(run, rows), *of_model(run, setting, rows), promises(rows)]
+    return [
+        retrained(setting, rows),
+        untouched(run, setting, rows),
+        *of_model(run, setting, rows),
+        promises(setting, rows),
+    ]
 
 
 def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Control]:
@@ -121,15 +131,15 @@ def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Contr
     found = []
     if asked:
         odd = turned_methods(((row.unlearner, row.attack, row.auc.value, row.auc_p_holm) for row in asked), run.level)
-        text = "No attack takes deleted points for never-seen ones."
-        if odd:
-            told = [f"{words(method)}, AUC {rounded(auc)} by {words(attack)}" for method, attack, auc in odd]
-            more = f" and {len(told) - 1} more" if len(told) > 1 else ""
+        for method, attack, auc in odd:
             text = (
-                f"Deleted points are told by being known less well than never-seen ones ({told[0]}{more}): the model "
-                "forgot too much, which discloses them as well, or the two lists are swapped."
+                f"Deleted points are told by being known less well than never-seen ones ({words(method)}, AUC "
+                f"{rounded(auc)} by {words(attack)}): the model forgot too much, which discloses them as well, or the "
+                "two lists are swapped."
             )
-        found.append(Control(name=DIRECTION.told(), of="cells", state=FAILED if odd else HELD, text=text))
+            found.append(DIRECTION.row(NULLS, FAILED, setting, text, subject=method))
+        if not odd:
+            found.append(DIRECTION.row(NULLS, HELD, setting, "No attack takes deleted points for never-seen ones."))
     if run.given:
         rows = [row for row in run.result.setting_utility if row.setting == setting] or run.result.utility
         why = not_learnt(
@@ -138,30 +148,28 @@ def of_model(run: ApolloRun, setting: str, table: list[AttackRow]) -> list[Contr
         )
         if why is not None:
             text = f"{capital(why)}." if why else "As it should be, the model fits kept points better than test points."
-            found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
+            found.append(LEARNT.row(NULLS, FAILED if why else HELD, setting, text))
     return found
 
 
-def retrained(table: list[AttackRow]) -> Control:
+def retrained(setting: str, table: list[AttackRow]) -> Control:
     """Say whether nothing is found in models that never saw the deleted points."""
-    name = RETRAIN.told()
     rows = [row for row in table if row.control_of == RETRAIN.term]
     if not rows:
         text = "False alarms of the audit itself would go unnoticed."
-        return Control(name=name, of="truth", state=MISSING, text=text)
+        return RETRAIN.row(FINDINGS, MISSING, setting, text)
     off = dict.fromkeys(words(row.attack) for row in rows if row.control == OFF_CHANCE)
     if off:
         text = f"Deleted points are told from others even there, by {', '.join(off)}."
-        return Control(name=name, of="truth", state=FAILED, text=text)
-    return Control(name=name, of="truth", state=HELD, text="As it should be, nothing is found there.")
+        return RETRAIN.row(FINDINGS, FAILED, setting, text)
+    return RETRAIN.row(FINDINGS, HELD, setting, "As it should be, nothing is found there.")
 
 
-def untouched(run: ApolloRun, table: list[AttackRow]) -> Control:
+def untouched(run: ApolloRun, setting: str, table: list[AttackRow]) -> Control:
     """Say whether the audit sees points of models of which nothing was deleted: the given one's original if known."""
-    name = IDENTITY.told()
     rows = [row for row in table if row.control_of == IDENTITY.term and row.access != "oracle"]
     if not rows:
-        return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
+        return IDENTITY.row(NULLS, MISSING, setting, "It is unknown whether a leak would be found.")
     seen = [row for row in rows if row.control == SEEN]
     if not seen:
         text = "No attack recognises a point even there, so the audit would not see a leak."
@@ -171,7 +179,7 @@ def untouched(run: ApolloRun, table: list[AttackRow]) -> Control:
                 "the points of target.forget, or it learnt too little of them to be seen. What is not found now says "
                 "nothing about unlearning."
             )
-        return Control(name=name, of="power", state=FAILED, text=text)
+        return IDENTITY.row(NULLS, FAILED, setting, text)
     best = max(seen, key=lambda row: float(row.auc))
     where = "in the given model before unlearning" if run.original else "there"
     text = f"As it should be, points are recognised {where} (AUC {rounded(best.auc.value)}, {words(best.attack)})."
@@ -179,17 +187,16 @@ def untouched(run: ApolloRun, table: list[AttackRow]) -> Control:
         text += (
             " That is a model of the plan’s own: only target.original can show whether the given one had learnt them."
         )
-    return Control(name=name, of="power", state=HELD, text=text)
+    return IDENTITY.row(NULLS, HELD, setting, text)
 
 
-def promises(table: list[AttackRow]) -> Control:
+def promises(setting: str, table: list[AttackRow]) -> Control:
     """Say whether attacks raise no more false alarms than they promise."""
-    name = PROMISED_RATES.told()
     void = dict.fromkeys(words(row.attack) for row in table if row.void)
     if void:
         text = f"More false alarms than promised by {', '.join(void)}: hit rates are void, AUCs stand."
-        return Control(name=name, of="power", state=FAILED, text=text)
-    return Control(name=name, of="power", state=HELD, text="No attack raises more false alarms than it promises.")
+        return PROMISED_RATES.row(RATES, FAILED, setting, text)
+    return PROMISED_RATES.row(RATES, HELD, setting, "No attack raises more false alarms than it promises.")
 
 
 def tested(run: ApolloRun, things: str) -> str:

@@ -8,6 +8,9 @@ from xml.etree import ElementTree as ET
 
 from orchestrator.engine.media import xml
 from orchestrator.judgement.gate_result import FAILED, PASSED, GateResult, trial_warning
+from orchestrator.judgement.rows import MISSING
+from orchestrator.judgement.rule import clears
+from orchestrator.judgement.wording import STATES
 
 
 def junit(document: Mapping[str, Any], gate: GateResult) -> bytes:
@@ -75,9 +78,11 @@ def limit_cases(name: str, gate: GateResult) -> Iterator[ET.Element]:
 def control_cases(name: str, gate: GateResult) -> Iterator[ET.Element]:
     """Yield the test case of each control."""
     for control in gate.controls:
-        case = test_case(f"{name}.controls", control.control)
-        if not control.held:
-            tell(case, "failure", "control failed", control.failure)
+        case = test_case(f"{name}.controls", control.name)
+        if not clears(control):
+            tell(case, "failure", f"control {STATES[control.state]}", control.why)
+        elif control.state == MISSING:
+            ET.SubElement(case, "skipped", {"message": xml(control.why)})
         yield case
 
 

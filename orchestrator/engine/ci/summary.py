@@ -9,6 +9,7 @@ from orchestrator.engine.media import markdown
 from orchestrator.judgement.gate import is_number
 from orchestrator.judgement.gate_result import GateResult, trial_warning
 from orchestrator.judgement.lines import Headline, Line
+from orchestrator.judgement.wording import STATES
 
 MOST_LINES = 8
 
@@ -58,7 +59,7 @@ def limit_table(gate: GateResult) -> Iterator[str]:
 def control_table(gate: GateResult) -> Iterator[str]:
     """Yield the table of controls, if there are any."""
     if gate.controls:
-        rows = ((each.control, "held" if each.held else "failed", each.failure) for each in gate.controls)
+        rows = ((each.name, STATES[each.state], each.why) for each in gate.controls)
         yield table(("control of these limits’ lines" if gate.limits else "control", "", "why"), rows)
 
 

@@ -11,7 +11,7 @@ from orchestrator.engine.run.asked import asked_of
 if TYPE_CHECKING:
     from orchestrator.engine.kind import Finished
 
-SCHEMA = "orch.result/1"
+SCHEMA = "orch.result/2"
 PACKAGES = ("orch-audit", "torch", "torchvision", "ray", "mlflow", "numpy", "scipy", "scikit-learn", "pyarrow")
 
 
@@ -30,6 +30,7 @@ def head(finished: Finished) -> dict[str, Any]:
         "population": dict(finished.counts),
         **({} if asked is None else {"served": asked}),
         **({"main": finished.main} if finished.main else {}),
+        **finished.beside,
         "plan": plan.resolved(),
         "plan_hash": plan.plan_hash,
         "versions": versions(),

@@ -357,6 +357,8 @@ class Run:
             trade = sweep.trade if sweep else None
             adaptive = self.chooses or search is not None
             finished = Finished(self.name, settings, scores, self.store, self.design, counts, trade, adaptive, main)
+            beside = {**self.beside(finished), **({} if search is None else {"search": search})}
+            finished = replace(finished, beside=beside)
             document = {**head(finished), **self.kind.summarise(finished)}
             document["fingerprints"] = asdict(fingerprints_of(self.kind, scores, self.design.data))
             document["warnings"] = list(dict.fromkeys([*document["warnings"], *self.copies]))
@@ -364,9 +366,6 @@ class Run:
             document["makes"] = sweep.makes if sweep else ""
             if sweep is not None and sweep.text:
                 document["file"] = SWEEP_FILE
-            document |= self.beside(finished)
-            if search is not None:
-                document["search"] = search
             page = self.kind.open_page()
             if self.aggregate_only:
                 document = page.aggregates(document)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
+
+from orchestrator.gnq.given.rows import SeparationRow
+from orchestrator.judgement.controls import LEARNT
+from orchestrator.judgement.rows import FAILED, FINDINGS, HELD, MISSING, Control
+
+LOSS = "loss"
 
 
-def not_learnt(document: Mapping[str, Any], setting: str) -> str | None:
-    """Return why the members of a setting of a result cannot be what its model was trained on, "" if they can.
+def learnt(setting: str, separation: Iterable[SeparationRow]) -> Control:
+    """Return whether the members of a setting can be what its model was trained on.
 
-    A model's loss at its own points may be as at others, and never larger. None where no other points were scored.
+    A model's loss at its own points may be as at others, and never larger. Missing where no other points were scored.
     """
-    rows = (row for row in document["separation"] if (row["setting"], row["score"]) == (setting, "loss"))
-    loss = next(rows, None)
+    loss = next((row for row in separation if (row.setting, row.score) == (setting, LOSS)), None)
     if loss is None:
-        return None
-    if loss["auc_high"] is not None and loss["auc_high"] < 0.5:
-        ends = f"AUC {loss['auc']:.3f} [{loss['auc_low']:.3f}, {loss['auc_high']:.3f}]"
-        return (
-            f"the model's loss is larger at target.members than at other points ({ends}): these are not the points, "
-            "inputs or labels that it was trained on"
+        why = "It is unknown how points that the model never saw compare."
+        return LEARNT.row(FINDINGS, MISSING, setting, why)
+    why = "The model’s loss is no larger at target.members than at points that it was not trained on."
+    if failed := loss.auc.below(0.5):
+        why = (
+            "The model’s loss is larger at target.members than at other points: these are not the points, inputs or "
+            "labels that it was trained on."
         )
-    return ""
+    return LEARNT.row(FINDINGS, FAILED if failed else HELD, setting, why, attack=LOSS, evidence=loss.auc)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.gnq.given.controls import not_learnt
 from orchestrator.gnq.given.design import GROUPS
 from orchestrator.gnq.given.plan import GivenPlan
-from orchestrator.judgement.controls import LEARNT
-from orchestrator.judgement.lines import Control, Headline, Line
+from orchestrator.judgement.lines import Headline, Line
 
 METRICS = ("exposed", "bits")
 
@@ -22,15 +20,11 @@ def names(plan: GivenPlan) -> dict[str, list[str]]:
 def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the line of each group; a limit without a group looks at the members."""
     return [
-        Line((row["group"],), row, f"{row['setting']}, {row['group']}", row["group"] == GROUPS[0])
+        Line(
+            (row["group"],), row, f"{row['setting']}, {row['group']}", row["group"] == GROUPS[0], setting=row["setting"]
+        )
         for row in document["table"]
     ]
-
-
-def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
-    """Return the control, where points beside the members were scored: the members are learnt."""
-    found = [not_learnt(document, row["setting"]) for row in document["settings"]]
-    return [Control(LEARNT.term, "; ".join(filter(None, found)))] if any(each is not None for each in found) else []
 
 
 HEADLINE = Headline(
@@ -40,5 +34,4 @@ HEADLINE = Headline(
     parts=("group",),
     names=names,
     lines=lines,
-    controls=controls,
 )

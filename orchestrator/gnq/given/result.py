@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.run.scores import joined_scores
 from orchestrator.engine.store.payloads import unpack_json
 from orchestrator.gnq.given.design import GROUPS
+from orchestrator.gnq.given.judging import judged
 from orchestrator.gnq.given.plan import GivenPlan
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow, SeparationRow, TargetRow
 from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.wording import warnings as control_warnings
 from orchestrator.report.metrics import flat, rows_of
 from orchestrator.report.pictures import MOST_POINTS
 from orchestrator.report.result import SettingRow, head_of
@@ -61,7 +64,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
             *finished.design.warnings,
             *cautions(found, parts["separation"], own),
         ]
-    return GivenResult(
+    result = GivenResult(
         **head_of(finished),
         settings=tuple(SettingRow(setting=each.name, overrides=dict(each.overrides)) for each in finished.settings),
         warnings=tuple(dict.fromkeys(warnings)),
@@ -69,7 +72,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         leverage=plan.audit.leverage,
         level=plan.audit.level,
         **rows,
-    ).document()
+    )
+    result = judged(result)
+    said = dict.fromkeys([*result.warnings, *control_warnings(result.controls)])
+    return replace(result, warnings=tuple(said)).document()
 
 
 def columns_of(scores: pa.Table, setting: str) -> Columns:
@@ -211,11 +217,11 @@ def cautions(found: list[GroupRow], apart: Sequence[SeparationRow], plan: GivenP
             f"the model gets {members.accuracy:.0%} of its own training points right: does it see the inputs that it "
             "was trained on (scale, normalisation, order of channels, classes)? Gradients of other inputs say nothing"
         )
-    if by_loss is not None and not by_loss.above(0.5):
+    if by_loss is not None and not by_loss.above(0.5) and not by_loss.below(0.5):
         lines.append(
             f"members (median loss {members.loss:.3g}) do not have smaller losses than points that are said to be none "
-            f"({found[1].loss:.3g}; AUC {by_loss.value:.3f} [{by_loss.low:.3f}, {by_loss.high:.3f}]): does "
-            "target.members name the points that this model was trained on? If so, the loss shows no memory of them"
+            f"({found[1].loss:.3g}; AUC {by_loss.value:.3f} [{by_loss.low:.3f}, {by_loss.high:.3f}]): the loss shows "
+            "no memory of them"
         )
     if members.vanished > 0:
         lines.append(

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from orchestrator.gnq.given.plan import KIND
 from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.rows import Control
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.rows import OF_POINTS, counted
@@ -108,5 +109,6 @@ class GivenResult(FinishedRun):
     classes: tuple[ClassRow, ...] = field(default=(), metadata=counted("points"))
     points: tuple[PointRow, ...] = field(default=(), metadata=OF_POINTS)
     targets: tuple[TargetRow, ...] = ()
+    controls: tuple[Control, ...] = ()
     leverage: float = 0.75
     level: float = 0.95

@@ -14,7 +14,18 @@ from orchestrator.gnq.page.reading import CONTROLS, NONE, GnqRun
 from orchestrator.gnq.result.controls import NULL_MODELS, fair
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.gnq.result.rows import ArmRow
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rows import (
+    FAILED,
+    FINDINGS,
+    HELD,
+    LEAK,
+    MISSING,
+    NONE_SEEN,
+    UNTOLD,
+    Control,
+    Finding,
+    Verdict,
+)
 from orchestrator.judgement.rule import few_points, verdict_of
 from orchestrator.judgement.wording import FOUR_IN_FIVE, Wording, advice, capital, number_of
 from orchestrator.report.nouns import noun
@@ -29,11 +40,10 @@ BESIDE = {"random": "at random", "loss_log": "by loss"}
 def answer(run: GnqRun) -> Verdict:
     """Return the verdict of a run."""
     things, setting = noun(run.result.plan), run.main_setting
-    others = [name for name in run.settings if name != setting]
     return verdict_of(
-        main=findings(run, setting, things),
-        others={name: (findings(run, name, things), controls(run, name)) for name in others},
-        controls=controls(run, setting),
+        [part for name in run.settings for part in findings(run, name, things)],
+        [control for name in run.settings for control in controls(run, name)],
+        main={setting},
         wording=wording(things),
         tested=tested(run, setting, things),
         access=sorted(dict.fromkeys(row.access for row in of_setting(run.result.table, setting)), key=access_level),
@@ -137,16 +147,15 @@ def of_inversion(run: GnqRun, setting: str, subject: str, what: str, rows: Seque
 
 def controls(run: GnqRun, setting: str) -> list[Control]:
     """Return the control of a setting: nothing is found in models that saw none of the points."""
-    name = NULL_MODELS.told()
     rows = fair(of_setting(run.result.table, setting))
     if not rows:
         text = "False alarms of the audit itself would go unnoticed."
-        return [Control(name=name, of="truth", state=MISSING, text=text)]
+        return [NULL_MODELS.row(FINDINGS, MISSING, setting, text)]
     off = dict.fromkeys(words(row.attack) for row in rows if row.off)
     if off:
         text = f"Points are told from others even there, by {', '.join(off)}."
-        return [Control(name=name, of="truth", state=FAILED, text=text)]
-    return [Control(name=name, of="truth", state=HELD, text="As it should be, nothing is found there.")]
+        return [NULL_MODELS.row(FINDINGS, FAILED, setting, text)]
+    return [NULL_MODELS.row(FINDINGS, HELD, setting, "As it should be, nothing is found there.")]
 
 
 def tested(run: GnqRun, setting: str, things: str) -> str:

@@ -6,7 +6,20 @@ from collections.abc import Iterable
 
 from audits.errors import how_many
 from orchestrator.judgement.controls import DIRECTION, FIT, LEARNT, OWN_MODELS, PROMISED_RATES, Told, not_learnt, turned
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rows import (
+    FAILED,
+    FINDINGS,
+    HELD,
+    LEAK,
+    MISSING,
+    NONE_SEEN,
+    NULLS,
+    RATES,
+    UNTOLD,
+    Control,
+    Finding,
+    Verdict,
+)
 from orchestrator.judgement.rule import few_points, seen_above_chance, verdict_of
 from orchestrator.judgement.wording import (
     ACCESS,
@@ -35,9 +48,9 @@ def answer(run: MiaRun) -> Verdict:
     """Return the verdict of a run."""
     things, setting = noun(run.result.plan), run.main_setting
     return verdict_of(
-        main=findings(run, setting),
-        others={name: (findings(run, name), controls(run, name)) for name in run.settings if name != setting},
-        controls=controls(run, setting),
+        [part for name in run.settings for part in findings(run, name)],
+        [control for name in run.settings for control in controls(run, name)],
+        main={setting},
         wording=wording(things),
         tested=tested(run, things),
         access=list(dict.fromkeys(row.access for row in run.rows())),
@@ -115,31 +128,25 @@ def controls(run: MiaRun, setting: str) -> list[Control]:
 
 def promises(run: MiaRun, setting: str) -> Control:
     """Say whether attacks raise no more false alarms than they promise, on non-members and on null models."""
-    name = PROMISED_RATES.told()
     void = dict.fromkeys(words(row.attack) for row in of_setting(run.result.table, setting) if row.void)
     if void:
         text = f"More false alarms than promised by {', '.join(void)}: hit rates are void, AUCs stand."
-        return Control(name=name, of="power", state=FAILED, text=text)
-    return Control(name=name, of="power", state=HELD, text="No attack raises more false alarms than it promises.")
+        return PROMISED_RATES.row(RATES, FAILED, setting, text)
+    return PROMISED_RATES.row(RATES, HELD, setting, "No attack raises more false alarms than it promises.")
 
 
 def power(run: MiaRun, setting: str) -> Control:
     """Say whether what the model must have memorised is found: points with a wrong label, or own models' members."""
     given = run.given
-    name = (OWN_MODELS if given else CANARIES).told()
+    name = OWN_MODELS if given else CANARIES
     rows = list(of_setting(run.result.own, setting)) if given else list(of_setting(run.result.canaries, setting))
     if not rows:
-        return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
+        return name.row(NULLS, MISSING, setting, "It is unknown whether a leak would be found.")
     row = next((each for each in rows if each.attack == run.judge), rows[0])
     reached = f"AUC {rounded(row.auc.value)}, {words(row.attack)}"
     if row.auc.above(0.5):
-        return Control(name=name, of="power", state=HELD, text=f"As they should be, they are recognised ({reached}).")
-    return Control(
-        name=name,
-        of="power",
-        state=FAILED,
-        text=f"They are not recognised ({reached}), so the audit would not see a leak.",
-    )
+        return name.row(NULLS, HELD, setting, f"As they should be, they are recognised ({reached}).")
+    return name.row(NULLS, FAILED, setting, f"They are not recognised ({reached}), so the audit would not see a leak.")
 
 
 def of_given(run: MiaRun, setting: str) -> list[Control]:
@@ -149,24 +156,24 @@ def of_given(run: MiaRun, setting: str) -> list[Control]:
         text = "Without the model, members look like others."
         if row.differ:
             text = "Members differ from others even without the model, so what is found may not be membership."
-        found.append(Control(name=BLIND.told(), of="truth", state=FAILED if row.differ else HELD, text=text))
+        found.append(BLIND.row(FINDINGS, FAILED if row.differ else HELD, setting, text))
     odd = turned_by(run, setting)
     text = "No attack takes members for others."
     if odd:
         by = f"{words(odd[0])}, AUC {rounded(odd[1])}"
         text = f"Members stand out the other way round ({by}): are the two lists swapped?"
-    found.append(Control(name=DIRECTION.told(), of="power", state=FAILED if odd else HELD, text=text))
+    found.append(DIRECTION.row(NULLS, FAILED if odd else HELD, setting, text))
     why = not_learnt(run.judge, told(run.result.table, setting), told(run.result.own, setting))
     if why is not None:
         text = f"{capital(why)}." if why else "As far as intervals tell, target.members names its training points."
-        found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
+        found.append(LEARNT.row(NULLS, FAILED if why else HELD, setting, text))
     unlike = unlike_fits(of_setting(run.result.fit, setting))
     if unlike:
         text = capital(unlike[0]) + "."
-        found.append(Control(name=FIT.told(), of="power", state=FAILED, text=text))
+        found.append(FIT.row(NULLS, FAILED, setting, text))
     elif of_setting(run.result.own, setting):
         text = "Models trained by the plan fit as the given model does."
-        found.append(Control(name=FIT.told(), of="power", state=HELD, text=text))
+        found.append(FIT.row(NULLS, HELD, setting, text))
     return found
 
 

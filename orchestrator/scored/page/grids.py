@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from orchestrator.judgement.wording import DASH
 from orchestrator.report.chance import STAR_RULE, starred
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, left, red
 from orchestrator.report.numbers import VOID, entry, number, percent, small_p
 from orchestrator.scored.rows import ScoreResult, ScoreRow, ValueRow
@@ -113,6 +114,7 @@ def all_grids(run: ScoreResult) -> list[Grid]:
         threshold_grid(run),
         *([decision_grid(run)] if run.decisions else []),
         *([epsilon_grid(run)] if run.epsilons else []),
+        controls_grid(run.controls),
     ]
 
 

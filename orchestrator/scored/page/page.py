@@ -7,15 +7,14 @@ from pathlib import Path
 
 from audits.statistics.judged import Judged
 from orchestrator.engine.kind import Images
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
 from orchestrator.report.result import read_run, run_of
 from orchestrator.report.writing import draw, write_page
-from orchestrator.scored.controls import controlled
 from orchestrator.scored.files import read_parquet
 from orchestrator.scored.layouts.own import KIND, judged_of
 from orchestrator.scored.page import figures, grids, words
-from orchestrator.scored.page.answer import answer
 from orchestrator.scored.rows import ScoreResult
 
 
@@ -29,9 +28,7 @@ class ScoredRun:
 
 def read(out: Path) -> ScoredRun:
     """Return the result in a folder; raises BadInput where there is none."""
-    return ScoredRun(
-        controlled(read_run(out, ScoreResult)), tuple(judged_of(read_parquet(out / "scores.parquet"), KIND))
-    )
+    return ScoredRun(read_run(out, ScoreResult), tuple(judged_of(read_parquet(out / "scores.parquet"), KIND)))
 
 
 def fill(run: ScoredRun, out: Path, images: Images) -> Path:
@@ -48,7 +45,8 @@ def fill(run: ScoredRun, out: Path, images: Images) -> Path:
         "orchestrator.scored.page",
         result,
         draw(makers, out / "figures"),
-        answer=answer(result),
+        answer=result.verdict,
+        all_controls=controls_grid(result.controls),
         verdict=words.verdict(result),
         glossary=words.GLOSSARY,
         level=percent(result.level, 0),
@@ -63,12 +61,11 @@ def fill(run: ScoredRun, out: Path, images: Images) -> Path:
 
 PAGE = RunPage(
     read=read,
-    of=lambda document: ScoredRun(controlled(run_of(document, ScoreResult))),
+    of=lambda document: ScoredRun(run_of(document, ScoreResult)),
     fill=fill,
     images=lambda document, data: {},
     all_grids=lambda run: grids.all_grids(run.result),
     terminal_grids=lambda run: grids.terminal_grids(run.result),
     lines=lambda run: words.closing_lines(run.result),
-    answer=lambda run: answer(run.result),
     form=lambda document: ScoreResult,
 )

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-
 from audits.errors import how_many
 from orchestrator.judgement.controls import FIT, LEARNT, OWN_MODELS
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Level, Verdict
+from orchestrator.judgement.rows import (
+    FAILED,
+    FINDINGS,
+    HELD,
+    LEAK,
+    MISSING,
+    NONE_SEEN,
+    NULLS,
+    RATES,
+    UNTOLD,
+    Control,
+    Finding,
+    Level,
+    Verdict,
+)
 from orchestrator.judgement.rule import few_points, verdict_of
 from orchestrator.judgement.wording import ACCESS, FOUR_IN_FIVE, Wording, advice, capital, number_of, rounded
 from orchestrator.report.nouns import noun
@@ -37,13 +48,11 @@ def answer(run: TmiaRun) -> Verdict:
     """Return the verdict of a run: of all settings that it shows in full."""
     things = noun(run.result.plan)
     given = isinstance(run.result, GivenResult)
-    others = [name for name in run.settings if name not in run.shown]
-    held = {name: controls(run, name) for name in run.shown}
+    names = [*run.shown, *(name for name in run.settings if name not in run.shown)]
     return verdict_of(
-        main=[part for name in run.shown for part in findings(run, name, things)],
-        others={name: (findings(run, name, things), controls(run, name)) for name in others},
-        controls=together(held),
-        of_settings=held,
+        [part for name in names for part in findings(run, name, things)],
+        [control for name in names for control in controls(run, name)],
+        main=run.shown,
         wording=wording(things, given=given),
         tested=tested(run, things),
         access=list(dict.fromkeys(row.access for row in run.result.table)),
@@ -116,11 +125,8 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
     Cells that break their promise are void by themselves, so that the others stand.
     """
     rows = fair(run.rows(setting))
-    name = NULL_MODELS.told()
     if not rows:
-        found = [
-            Control(name=name, of="cells", state=MISSING, text="It is unknown whether false alarms are as promised.")
-        ]
+        found = [NULL_MODELS.row(RATES, MISSING, setting, "It is unknown whether false alarms are as promised.")]
     else:
         off = dict.fromkeys(words(row.attack) for row in rows if row.null_fpr_off)
         beta = percent(rows[0].beta)
@@ -131,7 +137,7 @@ def controls(run: TmiaRun, setting: str) -> list[Control]:
             rests = "and the verdict rests on some" if own else "but the verdict does not rest on them"
             by = ", ".join(off)
             text = f"Called members more often than promised ({beta}) by {by}: these results are void, {rests}."
-        found = [Control(name=name, of="cells", state=FAILED if off else HELD, text=text)]
+        found = [NULL_MODELS.row(RATES, FAILED if off else HELD, setting, text)]
     return [*found, *of_given(run, setting)]
 
 
@@ -145,14 +151,14 @@ def of_given(run: TmiaRun, setting: str) -> list[Control]:
     off = dict.fromkeys(words(row.attack) for row in run.result.table if row.setting == setting and row.fpr_off)
     text = "They are called members no more often than promised."
     text = f"Called members too often by {', '.join(off)}." if off else text
-    found = [Control(name=NON_MEMBERS.told(), of="cells", state=FAILED if off else HELD, text=text)]
+    found = [NON_MEMBERS.row(RATES, FAILED if off else HELD, setting, text)]
     found.append(power(run, run.result, setting))
     fits = [row for row in run.result.fit if row.setting == setting]
     if compared(fits):
         unlike = unlike_fits(fits, teachers_in_question(run.result))
         text = "Models trained by the plan fit as the given model does."
         text = f"{capital('; '.join(unlike))}." if unlike else text
-        found.append(Control(name=FIT.told(), of="power", state=FAILED if unlike else HELD, text=text))
+        found.append(FIT.row(NULLS, FAILED if unlike else HELD, setting, text))
     table = [
         (row.selection, (row.attack, row.auc.value, row.auc.low, row.auc.high))
         for row in run.result.table
@@ -161,59 +167,39 @@ def of_given(run: TmiaRun, setting: str) -> list[Control]:
     why = unlearnt(table, [cell for cell in run.result.controls if cell.setting == setting], run.judges)
     if why is not None:
         text = f"{capital(why)}." if why else "As far as intervals tell, target.members names its training points."
-        found.append(Control(name=LEARNT.told(), of="power", state=FAILED if why else HELD, text=text))
+        found.append(LEARNT.row(NULLS, FAILED if why else HELD, setting, text))
     for row in run.result.alike:
         if row.setting == setting:
             text = "Models that saw neither see no difference."
             if row.differ:
                 text = "Models that saw neither can tell them apart, so what is found may not be membership."
-            found.append(Control(name=ALIKE.told(), of="truth", state=FAILED if row.differ else HELD, text=text))
+            found.append(ALIKE.row(FINDINGS, FAILED if row.differ else HELD, setting, text))
     return found
 
 
 def power(run: TmiaRun, result: GivenResult, setting: str) -> Control:
     """Say whether attacks of the verdict find the members of the plan's own models, beside a given one."""
-    name = OWN_MODELS.told()
     best = own_power([cell for cell in result.controls if cell.setting == setting], run.judges)
     if best is None:
-        return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
+        return OWN_MODELS.row(NULLS, MISSING, setting, "It is unknown whether a leak would be found.")
     reached = f"{number_of(best[1])}, {words(best[0])}"
     if best[1].above(0.5):
-        return Control(name=name, of="power", state=HELD, text=f"As they should be, they are recognised ({reached}).")
+        return OWN_MODELS.row(NULLS, HELD, setting, f"As they should be, they are recognised ({reached}).")
     text = f"They are not recognised ({reached}), so the audit would not see a leak."
-    return Control(name=name, of="power", state=FAILED, text=text)
+    return OWN_MODELS.row(NULLS, FAILED, setting, text)
 
 
 def seen(run: TmiaRun, setting: str) -> Control:
     """Say whether attacks of the verdict find the members of over-fitted models."""
-    name = OVERFITTED.told()
     best = sight([row for row in run.result.overfitted if row.setting == setting], run.judges)
     if best is None:
-        return Control(name=name, of="power", state=MISSING, text="It is unknown whether a leak would be found.")
+        return OVERFITTED.row(NULLS, MISSING, setting, "It is unknown whether a leak would be found.")
     reached = f"{number_of(best[1])}, {words(best[0])}"
     if best[1].above(0.5):
         text = f"As they should be, their members are recognised ({reached})."
-        return Control(name=name, of="power", state=HELD, text=text)
+        return OVERFITTED.row(NULLS, HELD, setting, text)
     text = f"Their members are not recognised ({reached}), so the audit would not see a leak."
-    return Control(name=name, of="power", state=FAILED, text=text)
-
-
-def together(held: Mapping[str, Sequence[Control]]) -> list[Control]:
-    """Return the controls of several settings as one list, the worst of each name, which says where it failed."""
-    found: dict[str, Control] = {}
-    failed: dict[str, list[str]] = {}
-    for setting, controls in held.items():
-        for control in controls:
-            if control.state == FAILED:
-                failed.setdefault(control.name, []).append(setting)
-            if control.name not in found or (control.state == FAILED and found[control.name].state != FAILED):
-                found[control.name] = control
-    return [
-        replace(control, text=f"{control.text} Failed in {', '.join(names)} alone.")
-        if (names := failed.get(name, [])) and len(names) < len(held)
-        else control
-        for name, control in found.items()
-    ]
+    return OVERFITTED.row(NULLS, FAILED, setting, text)
 
 
 def tested(run: TmiaRun, things: str) -> str:

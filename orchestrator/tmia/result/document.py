@@ -1,4 +1,4 @@
-"""The content of result.json of a TMIA run (schema ``orch.result/1``; see docs/reference/result.md)."""
+"""The content of result.json of a TMIA run (schema ``orch.result/2``; see docs/reference/result.md)."""
 
 from __future__ import annotations
 

@@ -203,10 +203,10 @@ def test_the_original_shows_what_attacks_see_in_it(done: Done) -> None:
         row = done.rows("finetuned")["identity", attack]
         assert row["auc"] == pytest.approx(same[attack]["auc"], abs=0.02)
     run = read_apollo_run(done.place / "finetuned")
-    (told,) = [each.text for each in answer(run).controls if "identity" in each.name or "nothing deleted" in each.name]
+    (told,) = [each.why for each in answer(run).controls if each.name == "identity"]
     assert "recognised in the given model before unlearning" in told
-    (told,) = [each.text for each in answer(read_apollo_run(done.place / "untouched")).controls
-               if "nothing deleted" in each.name]  # fmt: skip
+    (told,) = [each.why for each in answer(read_apollo_run(done.place / "untouched")).controls
+               if each.name == "identity"]  # fmt: skip
     assert "only target.original can show" in told
 
 
@@ -236,8 +236,8 @@ def test_an_original_in_which_no_attack_sees_a_point_is_no_all_clear(
     rows = [row | (blind if row["unlearner"] in at_chance else {}) for row in read["table"]]
     document = read | ApolloRun.of(read | {"table": rows}).result.document()
     document["verdict"] = PAGE.verdict(document)
-    assert states_of(document)["models with nothing deleted (identity)"] == state
-    (told,) = [each["text"] for each in document["verdict"]["controls"] if "identity" in each["name"]]
+    assert states_of(document)["identity"] == state
+    (told,) = [each["why"] for each in document["verdict"]["controls"] if "identity" in each["name"]]
     assert ("it was not trained on the points of target.forget" in told) == (state == "failed")
     if model == "untouched":
         assert document["verdict"]["level"] == "no leak seen"
@@ -257,11 +257,11 @@ def test_a_forget_list_that_the_target_never_saw_is_no_all_clear_beside_its_orig
     alone = plan_of(done.place, "finetuned", **changes, **{"target.original": None})
     without = audited(alone, done.place / "unknown-alone").document
     beside = audited(plan_of(done.place, "finetuned", **changes), done.place / "unknown").document
-    assert states_of(without)["models with nothing deleted (identity)"] == "held"
-    assert states_of(beside)["models with nothing deleted (identity)"] == "failed"
+    assert states_of(without)["identity"] == "held"
+    assert states_of(beside)["identity"] == "failed"
     assert (without["verdict"]["level"], beside["verdict"]["level"]) == ("no leak seen", "cannot be told")
     assert outcome_of(beside, "posteriors.auc=0.9") == "inconclusive"
-    (told,) = [each["text"] for each in beside["verdict"]["controls"] if "identity" in each["name"]]
+    (told,) = [each["why"] for each in beside["verdict"]["controls"] if "identity" in each["name"]]
     assert "it was not trained on the points of target.forget" in told
 
 

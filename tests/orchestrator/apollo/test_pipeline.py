@@ -72,7 +72,7 @@ def test_an_audit_leaves_the_promised_files(finished):
     assert {"result.json", "scores.parquet", "report.html", "figures", "plan.yaml"} <= names
     assert {path.suffix for path in (out / "figures").iterdir()} == {".svg", ".png", ".csv"}
     document = json.loads((out / "result.json").read_text())
-    assert document["schema"] == "orch.result/1"
+    assert document["schema"] == "orch.result/2"
     assert document["table"] == json.loads(json.dumps(result.document["table"]))
 
 

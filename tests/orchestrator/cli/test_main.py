@@ -143,7 +143,7 @@ def test_audit_runs_the_plan_and_ends_with_the_table_the_report_and_last_the_ver
 def test_json_alone_goes_to_standard_output(calls: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "apollo", "--json", "--out", "here", "--rebuild"]) == 0
     seen = capsys.readouterr()
-    assert json.loads(seen.out)["schema"] == "orch.result/1"
+    assert json.loads(seen.out)["schema"] == "orch.result/2"
     assert "at work" in seen.err
     assert calls[0][1:] == (Path("here"), True)
 

@@ -100,7 +100,7 @@ def run(
     folder.mkdir()
     scores = pa.table(columns)
     settings = [{"setting": name, "overrides": {}} for name in dict.fromkeys(columns["setting"])]
-    document = {"schema": "orch.result/1", "kind": kind, "seed": 0, "settings": settings,
+    document = {"schema": "orch.result/2", "kind": kind, "seed": 0, "settings": settings,
                 "table": [{"setting": "base", "attack": void, "void": bool(void)}],
                 "plan": {"data": {"name": data, "root": None}, "unlearning": list(unlearning),
                          "target": target}}  # fmt: skip

@@ -249,7 +249,7 @@ def write_gnq_run(
         for row, corrected in zip(known, holm([row["p"] for row in known]), strict=True):
             row["p_holm"] = float(corrected)
     result = {
-        "schema": "orch.result/1",
+        "schema": "orch.result/2",
         "name": "gnq-audit" if len(entries) == 1 else "gnq-sweep",
         "kind": "gnq",
         "makes": "audit",

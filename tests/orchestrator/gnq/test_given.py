@@ -23,9 +23,12 @@ from audits.uniqueness.scores import gradient_uniqueness
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.store.payloads import pack_table
+from orchestrator.gnq.given.judging import judged
 from orchestrator.gnq.given.kind import KIND
+from orchestrator.gnq.given.rows import GivenResult
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import load_plan, open_design
+from orchestrator.report.result import run_of
 from tests.cases.runs import UnshownRun, audited, draw_only, take_turns, two_in_turn
 
 MEMBERS = range(40, 100)
@@ -243,15 +246,42 @@ def test_weights_that_say_little_are_said(
 
 def test_members_that_are_learnt_less_than_others_are_no_all_clear(finished: Result, bench: Bench) -> None:
     swapped = [{**row, "auc": 0.3, "auc_low": 0.2, "auc_high": 0.4} for row in finished.document["separation"]]
-    document = {**finished.document, "separation": swapped}
-    verdict = KIND.open_page().verdict(document)
-    assert verdict is not None and verdict["level"] == "cannot be told"
+    document = judged(run_of({**finished.document, "separation": swapped}, GivenResult)).document()
+    verdict = document["verdict"]
+    assert verdict["level"] == "cannot be told"
     (control,) = verdict["controls"]
     assert (control["name"], control["state"]) == ("members are learnt", "failed")
     (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, bench.plan()), KIND.headline, bench.plan(), document)
-    assert "inconclusive: control members are learnt: the model's loss is larger" in line
-    held = KIND.open_page().verdict(finished.document)
-    assert held is not None and held["controls"][0]["state"] == "held"
+    assert "inconclusive: control members are learnt: The model’s loss is larger" in line
+    assert finished.document["verdict"]["controls"][0]["state"] == "held"
+    none = judged(run_of({**finished.document, "separation": []}, GivenResult)).document()
+    assert [each["state"] for each in none["controls"]] == ["missing"]
+    (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, bench.plan()), KIND.headline, bench.plan(), none)
+    assert "inconclusive: control members are learnt: not in this run" in line
+
+
+def test_a_control_of_another_setting_is_noted_and_holds_the_limits_that_look_there(
+    finished: Result, bench: Bench
+) -> None:
+    parts = {
+        name: [row | {"setting": setting} for setting in ("base", "other") for row in finished.document[name]]
+        for name in ("table", "separation", "classes", "points", "targets")
+    }
+    for row in parts["separation"]:
+        row |= {"auc": 0.3, "auc_low": 0.2, "auc_high": 0.4} if row["setting"] == "other" else {}
+    settings = [{"setting": "base", "overrides": {}}, {"setting": "other", "overrides": {"audit.ridge": 0.5}}]
+    document = judged(run_of({**finished.document, **parts, "settings": settings}, GivenResult)).document()
+    assert [(each["setting"], each["state"]) for each in document["controls"]] == [
+        ("base", "held"),
+        ("other", "failed"),
+    ]
+    (control,) = document["verdict"]["controls"]
+    assert control["state"] == "held" and control["why"].endswith("Failed in 1 other setting: other.")
+    assert document["verdict"]["about"].startswith("base (") and finished.document["verdict"]["about"] == ""
+    levels = {(each["setting"], each["subject"]): each["why"] for each in document["verdict"]["findings"]}
+    assert [key[0] for key, why in levels.items() if "a control failed" in why] == ["other", "other"]
+    (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, bench.plan()), KIND.headline, bench.plan(), document)
+    assert "inconclusive: control members are learnt" in line
 
 
 def test_a_copy_among_the_points_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,9 @@ from audits.statistics.roc import auc
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
-from orchestrator.judgement.controls import Told, not_learnt
+from orchestrator.judgement.controls import Told, not_learnt, of_lines
 from orchestrator.judgement.gate import failures, gates_of
-from orchestrator.judgement.lines import Control
+from orchestrator.judgement.rows import NULLS
 from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
 from orchestrator.mia.design import GIVEN
 from orchestrator.mia.headline import HEADLINE
@@ -321,6 +321,6 @@ def test_own_models_that_fit_otherwise_are_no_control_of_a_model_whose_members_l
     assert "either target.members does not name its training points, or the recipe is not its own" in line
     document = {**finished.document, "fit": [write_row(row) for row in wrong]}
     controls = HEADLINE.controls(document, [*HEADLINE.lines(document)])
-    assert Control("fit of own models", line, "cells") in controls
+    assert of_lines("fit of own models", NULLS, line) in controls
     assert own_power(MiaRun.of(document)).kind == "bad"
     assert own_power(MiaRun.of(finished.document)).kind == "good"

@@ -10,6 +10,7 @@ import pytest
 
 from audits.errors import BadInput
 from orchestrator.judgement.estimate import Estimate, Span, keys
+from orchestrator.judgement.rows import Control, Finding
 from orchestrator.report.metrics import Logged, flat
 from orchestrator.report.rows import SPARSE, read_row, without_points, write_row
 
@@ -76,6 +77,25 @@ def test_a_row_is_written_as_it_was_read() -> None:
 def test_what_does_not_fit_is_refused_with_its_place(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         read_row(Row, PLAIN | changes, "table[0]")
+
+
+def test_rows_of_a_judgement_are_read_and_refused_like_all_others() -> None:
+    control = Control(name="canaries", protects="null results", state="held", setting="base", why="Seen.",
+                      evidence=Estimate(0.7, 0.6, 0.8))  # fmt: skip
+    plain = write_row(control)
+    assert plain == control.write() and plain["evidence_low"] == 0.6
+    assert read_row(Control, plain, "controls[0]") == control == Control.of(plain)
+    finding = Finding(setting="base", subject="SCRUB", level="leak", value=Estimate(0.7, 0.6, None), attacks=("a",))
+    assert write_row(finding)["low"] == 0.6 and read_row(Finding, write_row(finding), "findings[0]") == finding
+    for changes, said in (
+        ({"state": "holds"}, r"controls\[0\]\.state is 'holds'; allowed: 'held', 'failed', 'missing'"),
+        ({"of": "truth"}, r"controls\[0\] has a field that this version does not know: 'of'"),
+        ({"evidence": "x"}, r"controls\[0\]\.evidence is 'x', not of type float"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            read_row(Control, plain | changes, "controls[0]")
+    with pytest.raises(BadInput, match="lacks 'why'"):
+        read_row(Control, {name: value for name, value in plain.items() if name != "why"}, "controls[0]")
 
 
 def test_an_estimate_says_where_its_interval_lies() -> None:

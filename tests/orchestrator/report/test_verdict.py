@@ -1,11 +1,26 @@
 """The rule by which findings and controls become a verdict, and its words."""
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rows import (
+    FAILED,
+    FINDINGS,
+    HELD,
+    LEAK,
+    MISSING,
+    NONE_SEEN,
+    NULLS,
+    RATES,
+    UNTOLD,
+    Control,
+    Finding,
+    Protects,
+    State,
+    Verdict,
+)
 from orchestrator.judgement.rule import few_points, verdict_of
 from orchestrator.judgement.wording import (
     FOUR_IN_FIVE,
@@ -30,17 +45,18 @@ TUNED = Finding(setting="base", subject="Fine-tuning", level=NONE_SEEN, chance=0
 SCRUB = Finding(setting="base", subject="SCRUB", level=NONE_SEEN, chance=0.5, seen_from=0.5601)
 
 
-def control(of: str, state: str) -> Control:
-    return Control(name=f"control of {of}", of=of, state=state, text="So it came out.")
+def control(protects: Protects, state: State, setting: str = "base") -> Control:
+    name = f"control of {protects}"
+    return Control(name=name, protects=protects, state=state, setting=setting, why="So it came out.")
 
 
-def judge(*main: Finding, controls: tuple[Control, ...] = (), **more: object) -> Verdict:
-    told = {"wording": WORDING, "tested": "", "access": (), "certainty": ""}
-    return verdict_of(main=main, controls=controls, **{**told, **more})  # type: ignore[arg-type]
+def judge(*findings: Finding, controls: tuple[Control, ...] = (), **more: Any) -> Verdict:
+    told = {"main": {"base"}, "wording": WORDING, "tested": "", "access": (), "certainty": ""}
+    return verdict_of(findings, controls, **{**told, **more})
 
 
 def test_the_headline_names_leaks_and_what_a_null_result_would_have_seen() -> None:
-    found = judge(ASCENT, TUNED, SCRUB, controls=(control("truth", HELD), control("power", HELD)))
+    found = judge(ASCENT, TUNED, SCRUB, controls=(control(FINDINGS, HELD), control(NULLS, HELD)))
     assert found.level == LEAK and found.advice == "Retrain."
     assert found.headline == (
         "Deleted images can still be recognised: Gradient ascent (AUC .61 [.59, .63], from predicted classes alone). "
@@ -49,21 +65,15 @@ def test_the_headline_names_leaks_and_what_a_null_result_would_have_seen() -> No
     assert read_row(Verdict, write_row(found), "verdict") == found
 
 
-@pytest.mark.parametrize("state", [FAILED, MISSING, HELD])
-@pytest.mark.parametrize("of", ["truth", "power", "cells"])
-def test_a_failed_control_takes_back_what_rests_on_it(of: str, state: str) -> None:
-    found = {each.subject: each.level for each in judge(ASCENT, SCRUB, controls=(control(of, state),)).findings}
-    assert found["Gradient ascent"] == (UNTOLD if (of, state) == ("truth", FAILED) else LEAK)
-    lost = (of, state) in (("truth", FAILED), ("power", FAILED), ("power", MISSING))
-    assert found["SCRUB"] == (UNTOLD if lost else NONE_SEEN)
-
-
 def test_findings_of_several_settings_rest_on_the_controls_of_their_own() -> None:
-    rows = [replace(SCRUB, setting=name, subject=name) for name in ("a", "b", "c")]
-    own = {"a": (control("power", HELD),), "b": (control("power", FAILED),)}
-    found = judge(*rows, controls=(control("power", FAILED),), of_settings=own)
-    assert [each.level for each in found.findings] == [NONE_SEEN, UNTOLD, UNTOLD]  # of c nothing of its own is known
+    rows = [SCRUB.but(setting=name, subject=name) for name in ("a", "b", "c")]
+    own = (control(NULLS, HELD, "a"), control(NULLS, FAILED, "b"), control(NULLS, MISSING, "c"))
+    found = judge(*rows, controls=own, main={"a", "b", "c"})
+    assert [each.level for each in found.findings] == [NONE_SEEN, UNTOLD, UNTOLD]
     assert found.level == UNTOLD
+    assert [(each.state, each.why) for each in found.controls] == [(FAILED, "So it came out. Failed in b alone.")]
+    assert judge(*rows, controls=own[1:], main={"b", "c"}).controls[0].state == FAILED
+    assert judge(*rows, controls=(own[0], own[2]), main={"a", "c"}).controls[0].state == MISSING
 
 
 def test_a_null_result_without_power_is_none() -> None:
@@ -86,14 +96,17 @@ def test_what_cannot_be_told_for_one_reason_is_one_sentence() -> None:
 
 
 def test_a_failed_control_is_what_the_advice_and_the_last_lines_are_about() -> None:
-    found = judge(SCRUB, controls=(control("power", FAILED),))
+    found = judge(SCRUB, controls=(control(NULLS, FAILED),))
     assert found.advice.startswith("Do not rely on this run")
     assert lines(found) == [
         f"Verdict: {found.headline}",
-        "Control failed: control of power. So it came out.",
+        "Control failed: control of null results. So it came out.",
         f"What to do: {found.advice}",
     ]
-    assert judge(TUNED, controls=(control("cells", FAILED),)).advice.startswith("This audit gives no reason")
+    own = Wording(WORDING.leak, {**WORDING.advice, "control of null results": "Unlearn more gently."})
+    assert judge(SCRUB, controls=(control(NULLS, FAILED),), wording=own).advice == "Unlearn more gently."
+    assert judge(SCRUB, controls=(control(NULLS, FAILED), control(RATES, FAILED)), wording=own).advice == found.advice
+    assert judge(TUNED, controls=(control(RATES, MISSING),)).advice.startswith("This audit gives no reason")
 
 
 def test_a_trial_run_says_that_it_means_nothing_whatever_it_found() -> None:
@@ -104,35 +117,30 @@ def test_a_trial_run_says_that_it_means_nothing_whatever_it_found() -> None:
 
 
 def test_settings_of_a_sweep_count_by_their_own_controls() -> None:
-    others = {
-        "b": ([Finding(setting="b", subject="SCRUB", level=LEAK, value=Estimate(0.7, 0.6, 0.8))], []),
-        "c": ([Finding(setting="c", subject="SCRUB", level=LEAK)], [control("truth", FAILED)]),
-    }
-    found = judge(SCRUB, controls=(control("truth", HELD),), others=others)
+    others = (
+        Finding(setting="b", subject="SCRUB", level=LEAK, value=Estimate(0.7, 0.6, 0.8)),
+        Finding(setting="c", subject="SCRUB", level=LEAK),
+    )
+    found = judge(SCRUB, *others, controls=(control(FINDINGS, HELD), control(FINDINGS, FAILED, "c")))
     assert found.level == UNTOLD and found.headline == (
         "SCRUB: no leak seen in this setting, but one in b (AUC .70 [.60, .80]); the number of settings is not "
         "corrected for. A leak is seen in 1 of 3 settings."
     )
     assert [each.level for each in found.findings] == [NONE_SEEN, LEAK, UNTOLD]
-    assert found.controls[0].state == HELD and found.controls[0].text.endswith("Failed in 1 other setting: c.")
+    assert found.controls[0].state == HELD and found.controls[0].why.endswith("Failed in 1 other setting: c.")
 
 
 def test_a_null_is_not_announced_beside_a_leak_elsewhere_and_other_nulls_are() -> None:
-    other = replace(SCRUB, subject="Finetune")
-    others = {"b": ([replace(SCRUB, setting="b", level=LEAK, value=Estimate(0.7, 0.6, 0.8)), other], [])}
-    found = verdict_of(
-        main=[SCRUB, other], others=others, controls=(control("truth", HELD),), wording=WORDING, tested="", access=(),
-        certainty=f"Of 8 targets. {FOUR_IN_FIVE}",
-    )  # fmt: skip
+    other = SCRUB.but(subject="Finetune")
+    others = (SCRUB.but(setting="b", level=LEAK, value=Estimate(0.7, 0.6, 0.8)), other.but(setting="b"))
+    certainty = f"Of 8 targets. {FOUR_IN_FIVE}"
+    found = judge(SCRUB, other, *others, controls=(control(FINDINGS, HELD),), certainty=certainty)
     assert (
         found.headline.startswith("No leak seen: Finetune; an AUC of")
         and "SCRUB: no leak seen in this setting" in found.headline
     )
     assert found.certainty == f"Of 8 targets. {FOUR_IN_FIVE}"
-    leaks = verdict_of(
-        main=[replace(SCRUB, level=LEAK)], controls=(), wording=WORDING, tested="", access=(),
-        certainty=f"Of 8 targets. {FOUR_IN_FIVE} Over-fitted.",
-    )  # fmt: skip
+    leaks = judge(SCRUB.but(level=LEAK), certainty=f"Of 8 targets. {FOUR_IN_FIVE} Over-fitted.")
     assert leaks.certainty == "Of 8 targets. Over-fitted."
 
 
@@ -140,10 +148,10 @@ def test_what_an_attacker_sees_is_told_together_for_one_subject() -> None:
     def of(subject: str, level: str) -> list[Finding]:
         words = ("predicted classes alone", "confidences")
         value = Estimate(0.7, 0.6, 0.8)
-        return [replace(SCRUB, subject=f"{subject}, from {each}", level=level, value=value) for each in words]
+        return [SCRUB.but(subject=f"{subject}, from {each}", level=level, value=value) for each in words]
 
     student = of("Student", LEAK)
-    found = judge(*of("Teacher", LEAK), student[0], replace(student[1], level=NONE_SEEN), *of("Other", NONE_SEEN))
+    found = judge(*of("Teacher", LEAK), student[0], student[1].but(level=NONE_SEEN), *of("Other", NONE_SEEN))
     assert (
         "Teacher (from predicted classes alone: AUC .70 [.60, .80]; from confidences: AUC .70 [.60, .80]); "
         "Student, from predicted classes alone (AUC .70 [.60, .80])"
@@ -171,7 +179,7 @@ def test_names_with_commas_are_told_apart_by_semicolons() -> None:
 def test_numbers_of_the_headline_are_explained_and_others_are_not() -> None:
     found = meanings(judge(ASCENT).headline)
     assert found.startswith("AUC: ") and ".50 is guessing" in found and "Precision" not in found
-    of_members = replace(ASCENT, metric="precision")
+    of_members = ASCENT.but(metric="precision")
     assert meanings(judge(of_members).headline).startswith("Precision: ")
     assert meanings(judge(ASCENT, too_small="few").headline) == ""
 
@@ -185,7 +193,7 @@ def test_what_an_attacker_sees_is_told_with_the_word_that_tables_and_gates_use()
 @pytest.mark.parametrize(("words", "most"), [("SCRUB", 14), ("a name that takes two lines of a figure " * 2, 11)])
 @pytest.mark.parametrize("count", [1, 8, 12, 40])
 def test_the_figure_stays_on_the_first_screen_and_says_what_it_leaves_out(words: str, most: int, count: int) -> None:
-    rows = [replace(ASCENT, subject=f"{words} {number}") for number in range(count)]
+    rows = [ASCENT.but(subject=f"{words} {number}") for number in range(count)]
     verdict = judge(*rows)
     figure = verdict_figure(verdict)
     assert figure is not None and figure.get_figheight() <= 6.9

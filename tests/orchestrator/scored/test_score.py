@@ -259,7 +259,7 @@ def test_scores_the_wrong_way_round_are_no_all_clear(tmp_path: Path, capsys: pyt
     file = written(columns, tmp_path / "scores.csv")
     assert main(["score", str(file), *COLUMNS, "--out", str(tmp_path / "out"), "--fail-above", "auc=0.6"]) == 1
     said = capsys.readouterr().out
-    assert "inconclusive: control direction of scores: members have lower scores than others" in said
+    assert "inconclusive: control direction of scores: Members have lower scores than others" in said
     verdict = json.loads((tmp_path / "out" / "result.json").read_text())["verdict"]
     assert verdict["level"] == "cannot be told" and verdict["controls"][0]["state"] == "failed"
     columns["loss"] = [-each for each in columns["lira"]]
@@ -267,6 +267,14 @@ def test_scores_the_wrong_way_round_are_no_all_clear(tmp_path: Path, capsys: pyt
     words = ["score", str(file), *COLUMNS, "--score", "loss", "--out", str(tmp_path / "both")]
     assert main([*words, "--fail-above", "auc=0.6"]) == 1
     assert "gate auc=0.6: failed: auc is 0.7" in capsys.readouterr().out, "what another attack finds stands"
+    capsys.readouterr()
+    assert main([*words[:-1], str(tmp_path / "alone"), "--fail-above", "loss.auc=0.9"]) == 0
+    assert "gate loss.auc=0.9: passed" in capsys.readouterr().out, "a control of another attack does not hold it"
+    states = {
+        (each["name"], each["subject"]): each["state"]
+        for each in json.loads((tmp_path / "alone" / "result.json").read_text())["controls"]
+    }
+    assert [states["direction of scores", name] for name in ("lira", "loss")] == ["failed", "held"]
 
 
 @WITHOUT_FIGURES
@@ -288,6 +296,6 @@ def test_decisions_that_break_their_promise_are_said(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pa.table(columns), tmp_path / "scores.parquet")
     assert main(["score", str(tmp_path / "scores.parquet"), "--out", str(tmp_path / "out")]) == 0
     result = read_run(tmp_path / "out", ScoreResult)
-    assert "30.0% of the non-members" in result.warnings[-1] and "void" in result.warnings[-1]
+    assert "30.0% at a promised 10.0%" in result.warnings[-1] and "void" in result.warnings[-1]
     (row,) = result.table
     assert row.void and row.found_fpr_off and all(each.void for each in result.predictive_values)

@@ -199,7 +199,7 @@ def write_tmia_run(
         written = {path: value for path, value in overrides.items() if path != "signal"}
         entries.append({"setting": setting, "overrides": written, "mode": mode})
     result = {
-        "schema": "orch.result/1",
+        "schema": "orch.result/2",
         "name": name,
         "kind": "tmia",
         "seed": seed,

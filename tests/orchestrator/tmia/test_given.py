@@ -236,8 +236,10 @@ def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tupl
     assert line.startswith("gate precision=0.4: failed: precision is 0.500")
     (line,) = failed("precision=0.99", precision=0.5, fpr_off=True, fpr=0.3)
     assert "inconclusive: control known non-members of the target: called members more often than 10.0%" in line
-    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3)
-    assert "inconclusive: precision is 0.500" in line
+    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3, void=True)
+    assert "inconclusive: precision is void" in line
+    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3)  # a cell that is not void stands
+    assert "failed: precision is 0.500" in line
     (line,) = failed("auc=0.4", auc=0.5, fpr_off=True, fpr=0.3)
     assert "failed: auc is 0.500" in line
     assert failed("auc=0.99", fits(0.88), auc=0.5) == []
@@ -284,7 +286,7 @@ def test_members_must_stand_out_as_those_of_own_models(
     assert found is not None and not at_odds({**changed, "verdict": found})
     assert {each["name"]: each["state"] for each in found["controls"]}.get("members are learnt") == state
     told = KIND.headline.controls(changed, KIND.headline.lines(changed))
-    said = [each.failure for each in told if each.name == "members are learnt"]
+    said = [each.why for each in told if each.name == "members are learnt"]
     assert bool(said and "target.members does not name its training points" in said[0]) == (state == "failed")
 
 

@@ -186,8 +186,9 @@ def test_the_positive_control_is_told_and_a_blind_attack_with_it(run, page):
     blind = with_fields(run, overfitted=[{**row, "auc_low": 0.4} for row in rows])
     assert sentence(blind, "Control: over-fitted models (II)").kind == "bad"
     there = [{**row, "auc_low": 0.4} if row["setting"] == "II" else row for row in rows]
-    (control,) = (each for each in answer(with_fields(run, overfitted=there)).controls if each.of == "power")
-    assert control.state == FAILED and control.text.endswith("Failed in II alone.")
+    found = answer(with_fields(run, overfitted=there))
+    (control,) = (each for each in found.controls if each.protects == "null results")
+    assert control.state == FAILED and control.why.endswith("Failed in II alone.")
     none = with_fields(run, overfitted=[])
     assert "Not in this run" in sentence(none, "Control: over-fitted models (I)").text
     assert [control_state(each) for each in (run, blind, none)] == [HELD, FAILED, MISSING]
@@ -195,7 +196,7 @@ def test_the_positive_control_is_told_and_a_blind_attack_with_it(run, page):
 
 def control_state(run):
     """Return the state of the positive control in the verdict of a run."""
-    (found,) = (each for each in answer(run).controls if "over-fitted models" in each.name)
+    (found,) = (each for each in answer(run).controls if each.name == "over-fitted models")
     return found.state
 
 

@@ -14,8 +14,10 @@ import pytest
 from orchestrator.cli.main import main
 from orchestrator.engine.ci.junit import junit
 from orchestrator.engine.ci.summary import summary
-from orchestrator.judgement.gate_result import ControlResult, GateResult, LimitResult
-from orchestrator.judgement.lines import Control, Line
+from orchestrator.judgement.controls import of_lines
+from orchestrator.judgement.gate_result import GateResult, LimitResult
+from orchestrator.judgement.lines import Line
+from orchestrator.judgement.rows import FINDINGS, Control
 from orchestrator.report.result import read_result
 from tests.orchestrator.toy import kind
 from tests.orchestrator.toy.bench import Bench
@@ -28,7 +30,8 @@ def controlled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every result two controls, of which one fails beside the attack ``loss``."""
 
     def controls(document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
-        return [Control("power", "none" if any(line.place == ("loss",) for line in lines) else ""), Control("null")]
+        failure = "none" if any(line.place == ("loss",) for line in lines) else ""
+        return [of_lines("power", FINDINGS, failure), of_lines("null", FINDINGS)]
 
     headline = replace(kind.KIND.headline, controls=controls)
     monkeypatch.setattr(kind, "KIND", replace(kind.KIND, headline=headline))
@@ -136,7 +139,7 @@ def test_no_file_that_orch_did_not_write_is_overwritten(bench: Bench, capsys: py
 
 def test_no_name_breaks_out_of_xml_or_of_a_table() -> None:
     limit = LimitResult('<"&|\x00', "auc", 0.1, 0.5, "a|b", "failed", ("a|b < `c`\n| d",))
-    gate = GateResult("failed", (limit,), (ControlResult("x\x1b", False, "]]>"),))
+    gate = GateResult("failed", (limit,), (of_lines("x\x1b", FINDINGS, "]]>"),))
     document = {"name": "odd", "kind": "toy"}
     root = ET.fromstring(junit(document, gate))
     assert [case.attrib["name"] for case in root.iter("testcase")] == [

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.main import main
+from orchestrator.judgement.controls import of_lines
 from orchestrator.judgement.gate import judged, parse_gate
-from orchestrator.judgement.gate_result import ControlResult, GateResult
-from orchestrator.judgement.lines import Control, Doubt, Line
+from orchestrator.judgement.gate_result import GateResult
+from orchestrator.judgement.lines import Line
+from orchestrator.judgement.rows import FINDINGS, NULLS, Control
 from orchestrator.report.writing import template
 from tests.orchestrator.toy import kind
 from tests.orchestrator.toy.bench import Bench
@@ -28,7 +30,7 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the control of every result fail."""
 
     def controls(document: Mapping[str, Any], lines: Sequence[Any]) -> list[Control]:
-        return [Control("power", BLIND if lines else ""), Control("null")]
+        return [of_lines("power", FINDINGS, BLIND if lines else ""), of_lines("null", FINDINGS)]
 
     headline = replace(kind.KIND.headline, controls=controls)
     monkeypatch.setattr(kind, "KIND", replace(kind.KIND, headline=headline))
@@ -96,28 +98,15 @@ def test_a_control_that_failed_for_one_limit_has_failed() -> None:
     headline = replace(
         kind.KIND.headline,
         lines=lambda document: lines,
-        controls=lambda document, counted: [Control("power", "" if lines[0] in counted else "none", "power")],
+        controls=lambda document, counted: [of_lines("power", NULLS, "" if lines[0] in counted else "none")],
     )
     texts = ("loss.auc=0.9", "loss.auc=0.5", "right.auc=0.9")
     gates = [parse_gate(text, headline) for text in texts]
     found = judged(gates, headline, None, {})
     assert [limit.outcome for limit in found.limits] == ["inconclusive", "failed", "passed"]
-    assert found.controls == (ControlResult("power", False, "none"),)
+    assert found.controls == (of_lines("power", NULLS, "none"),)
     (tags,) = [told for name, told in found.tags().items() if name == "orch.gate.loss.auc"]
     assert tags == f"{found.limits[0].told()}; {found.limits[1].told()}"
-
-
-@pytest.mark.parametrize(
-    ("of", "doubted"),
-    [
-        ("truth", {"auc", "auc_low", "tpr", "precision_low", "found_fpr", "roc_tpr"}),
-        ("cells", {"tpr", "precision_low"}),
-        ("power", set()),
-    ],
-)
-def test_a_control_puts_in_doubt_what_rests_on_it(of: Doubt, doubted: set[str]) -> None:
-    metrics = {"auc", "auc_low", "tpr", "precision_low", "found_fpr", "roc_tpr"}
-    assert {metric for metric in metrics if Control("any", "failed", of).doubts(metric)} == doubted
 
 
 @pytest.mark.usefixtures("blind")
@@ -132,8 +121,8 @@ def test_beside_a_failed_control_no_limit_is_passed_nor_believed(
     assert line.startswith(f"gate {limit}: inconclusive: ") and f"control power: {BLIND}" in line
     assert f"{gate.limits[0].metric} is {gate.limits[0].value:.3f} (" in line
     assert gate.tags()[f"orch.gate.{gate.limits[0].name}"] == line
-    assert [(each.control, each.held, each.failure) for each in gate.controls] == [
-        ("power", False, BLIND), ("null", True, ""),
+    assert [(each.name, each.state, each.why) for each in gate.controls] == [
+        ("power", "failed", BLIND), ("null", "held", ""),
     ]  # fmt: skip
     assert "Release gate: inconclusive" in (out / "report.html").read_text()
 

@@ -36,7 +36,7 @@ def finished(bench: Bench) -> Result:
 
 def test_it_runs_and_its_result_is_what_its_scores_say(finished: Result, bench: Bench) -> None:
     document, table = finished.to_json(), finished.scores.to_pandas()
-    assert (document["kind"], document["name"], document["schema"]) == ("toy", "toy-audit", "orch.result/1")
+    assert (document["kind"], document["name"], document["schema"]) == ("toy", "toy-audit", "orch.result/2")
     assert document["population"] == {"models": TARGETS, "reused": 0, "trained": TARGETS}
     assert len(table) == 2 * TARGETS * 80 and table.groupby(["attack", "target"]).member.sum().eq(40).all()
     for row in document["table"]:

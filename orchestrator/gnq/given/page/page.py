@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.gnq.given.page.answer import answer
 from orchestrator.gnq.given.page.figures import distribution
 from orchestrator.gnq.given.page.tables import (
     all_grids,
@@ -20,6 +19,7 @@ from orchestrator.gnq.given.page.tables import (
 from orchestrator.gnq.given.page.words import GLOSSARY, ONE, verdict
 from orchestrator.gnq.given.rows import GivenResult, PointRow
 from orchestrator.report import writing
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.metrics import rows_of
 from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
@@ -45,7 +45,7 @@ def fill(run: GivenResult, out: Path, images: Images) -> Path:
         run,
         writing.draw(makers, out / "figures"),
         setting=setting,
-        answer=answer(run),
+        answer=run.verdict,
         verdict=verdict(run),
         effort=effort(run, setting),
         level=percent(run.level, 0),
@@ -55,6 +55,7 @@ def fill(run: GivenResult, out: Path, images: Images) -> Path:
         classes=class_grid(run, setting),
         points=point_grid(run, setting, images),
         target=target_grid(run, setting),
+        all_controls=controls_grid(run.controls),
         overview=[group_grid(run, each.setting) for each in run.settings if each.setting != setting],
         glossary=GLOSSARY,
     )
@@ -93,6 +94,5 @@ PAGE = RunPage(
     all_grids=all_grids,
     terminal_grids=terminal_grids,
     lines=lambda run: [ONE],
-    answer=answer,
     form=lambda document: GivenResult,
 )

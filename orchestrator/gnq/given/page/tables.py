@@ -6,6 +6,7 @@ from orchestrator.gnq.given.page.words import GROUPS, SCORES
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.chance import STAR, beyond
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
 from orchestrator.report.numbers import entry, number, or_dash, percent
 from orchestrator.report.pictures import Images, thumbnail
@@ -19,7 +20,7 @@ def all_grids(run: GivenResult) -> list[Grid]:
         setting = entry_.setting
         more = [separation_grid(run, setting), class_grid(run, setting), point_grid(run, setting, {})]
         found += [group_grid(run, setting), *(each for each in more if each), target_grid(run, setting)]
-    return found
+    return [*found, controls_grid(run.controls)]
 
 
 def terminal_grids(run: GivenResult) -> list[Grid]:

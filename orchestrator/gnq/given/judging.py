@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from audits.statistics.power import detectable_shift
-from orchestrator.gnq.given.controls import not_learnt
+from orchestrator.gnq.given.controls import LOSS, learnt
 from orchestrator.gnq.given.rows import GivenResult, GroupRow, SeparationRow
-from orchestrator.judgement.controls import LEARNT
-from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Verdict
+from orchestrator.judgement.rows import LEAK, NONE_SEEN, UNTOLD, Finding
 from orchestrator.judgement.rule import verdict_of
-from orchestrator.judgement.wording import FOUR_IN_FIVE, Wording, advice, capital
+from orchestrator.judgement.wording import FOUR_IN_FIVE, Wording, advice
 from orchestrator.report.chance import beyond
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
@@ -19,20 +19,21 @@ from orchestrator.report.result import look_up, of_setting
 MEMBERS, CONTROLS = "members", "controls"
 
 
-def answer(run: GivenResult) -> Verdict:
-    """Return the verdict of a run."""
-    things, setting = noun(run.plan), run.main_setting
-    names = [each.setting for each in run.settings if each.setting != setting]
-    return verdict_of(
-        main=findings(run, setting, things),
-        others={name: (findings(run, name, things), [control(run, name)]) for name in names},
-        controls=[control(run, setting)],
+def judged(result: GivenResult) -> GivenResult:
+    """Return a result with its controls, and the verdict on its findings."""
+    things, names = noun(result.plan), [each.setting for each in result.settings]
+    controls = tuple(learnt(name, result.separation) for name in names)
+    verdict = verdict_of(
+        [part for name in names for part in findings(result, name, things)],
+        controls,
+        main={result.main_setting},
         wording=wording(things),
-        tested=tested(run, setting, things),
+        tested=tested(result, result.main_setting, things),
         access=["white_box"],
-        certainty=certainty(run),
-        about=run.about,
+        certainty=certainty(result),
+        about=result.about,
     )
+    return replace(result, controls=controls, verdict=verdict)
 
 
 def wording(things: str) -> Wording:
@@ -54,7 +55,7 @@ def wording(things: str) -> Wording:
 def findings(run: GivenResult, setting: str, things: str) -> list[Finding]:
     """Return how far the loss tells training points from controls, and which of them stand out."""
     rows = {row.group: row for row in of_setting(run.table, setting)}
-    loss = next((row for row in of_setting(run.separation, setting) if row.score == "loss"), None)
+    loss = next((row for row in of_setting(run.separation, setting) if row.score == LOSS), None)
     found = [by_loss(run, setting, loss)] if loss else []
     return [
         *found,
@@ -74,7 +75,7 @@ def by_loss(run: GivenResult, setting: str, row: SeparationRow) -> Finding:
         setting=setting,
         subject="Loss of its training points",
         level=LEAK if above else NONE_SEEN,
-        attack="loss",
+        attack=LOSS,
         access="white_box",
         value=row.auc,
         chance=0.5,
@@ -88,18 +89,6 @@ def exposed(setting: str, row: GroupRow, other: GroupRow | None, things: str) ->
     beside = f", of points that it was not trained on {percent(other.exposed)}" if other else ""
     why = f"{some}{beside}, but no attack has made use of that" if row.exposed_points else "no attack was made"
     return Finding(setting=setting, subject=f"Outstanding {things}", level=UNTOLD, why=why)
-
-
-def control(run: GivenResult, setting: str) -> Control:
-    """Say whether the members can be what the model was trained on."""
-    why = not_learnt(run.document(), setting)
-    if why is None:
-        text = "It is unknown how points that the model never saw compare."
-        return Control(name=LEARNT.told(), of="truth", state=MISSING, text=text)
-    text = "The model’s loss is no larger at them than at points that it was not trained on."
-    if why:
-        text = f"{capital(why)}."
-    return Control(name=LEARNT.told(), of="truth", state=FAILED if why else HELD, text=text)
 
 
 def tested(run: GivenResult, setting: str, things: str) -> str:
