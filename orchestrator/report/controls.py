@@ -23,5 +23,5 @@ def controls_grid(controls: Sequence[Control], words: Callable[[str], str] = str
         ]
         for each in controls
     ]
-    columns = [left("control"), *([left("setting")] if several else []), left("of"), left(""), left("protects")]
+    columns = [left("control"), *([left("setting")] if several else []), left("of"), left("state"), left("protects")]
     return grid("controls", "Controls", [*columns, Column("why", "left", wrap=True, narrow="nothing")], body)

@@ -36,8 +36,8 @@ def judged(result: ScoreResult) -> ScoreResult:
         found,
         main={row.setting for row in rows},
         wording=Wording("members can be recognised", ADVICE),
-        tested=f"Scores of {rows[0].targets} target models, {rows[0].members} members and {rows[0].non_members} "
-        f"non-members, {how_many(len(rows), 'attack')}",
+        tested=f"Scores of {how_many(rows[0].targets, 'target model')}, {rows[0].members} members and "
+        f"{rows[0].non_members} non-members, {how_many(len(rows), 'attack')}",
         access=(),
         certainty=f"{result.covers} {percent(result.level, 0)} intervals; the attacks are corrected together (Holm). "
         f"{UNCONTROLLED} {FOUR_IN_FIVE}",
