@@ -109,7 +109,7 @@ def test_in_short_the_given_model_alone_is_judged_and_a_control_that_fails_is_no
     assert {place for group, place in points if group == "forget"} <= set(range(30))
     assert {place for group, place in points if group == "unseen"}.isdisjoint(range(60))
     assert not any(row["above_chance"] for row in document["table"])
-    assert states_of(document)["models with nothing deleted (identity)"] == "failed"
+    assert states_of(document)["identity"] == "failed"
     assert document["verdict"]["level"] == "cannot be told"
     assert outcome_of(document, "posteriors.auc=0.99") == "inconclusive"
 
