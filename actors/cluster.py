@@ -25,7 +25,7 @@ from actors.own_cluster import own_cluster
 from actors.ray_watch import say, watched
 from actors.reaper import MARK, reaped
 from audits.errors import BadInput
-from audits.own.import_path import SAFE, path_of_workers
+from audits.own.import_path import SAFE, SETTLED, path_of_workers
 from audits.own.sources import travelling
 from audits.owners import others_can_exchange
 from audits.processors import usable_cpus
@@ -176,8 +176,13 @@ def _on_loopback() -> Iterator[None]:
 
 
 def _import_path() -> dict[str, str]:
-    """Return the environment by which Ray's processes find what this one does, but nothing in the working folder."""
-    return {"PYTHONPATH": os.pathsep.join(path_of_workers()), **SAFE}
+    """Return the environment by which Ray's processes find what this one does, but nothing in the working folder.
+
+    The variable of Ray's is how a runtime environment names the function; such would keep started workers from serving.
+    """
+    from ray._private.ray_constants import WORKER_PROCESS_SETUP_HOOK_ENV_VAR
+
+    return {"PYTHONPATH": os.pathsep.join(path_of_workers()), WORKER_PROCESS_SETUP_HOOK_ENV_VAR: SETTLED, **SAFE}
 
 
 def _job_settings() -> JobConfig:
@@ -291,7 +296,11 @@ def _join(address: str, threads: Mapping[str, str]) -> None:
                 log_to_driver=False,
                 logging_level=logging.ERROR,
                 job_config=_job_settings(),
-                runtime_env={"env_vars": {**threads, **SAFE}, **_source_packages()},
+                runtime_env={
+                    "env_vars": {**threads, **SAFE},
+                    "worker_process_setup_hook": SETTLED,
+                    **_source_packages(),
+                },
             )
     except (ConnectionError, RayError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

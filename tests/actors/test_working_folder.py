@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -66,6 +67,7 @@ def test_workers_do_not_see_the_working_folder_no_command_line_shows_a_secret_an
     assert (end, done.returncode) == (["in order"], 143), done.stderr
     path, code, token, lines = json.loads(said)
     assert str(folder) not in path and str(ROOT) in path and code == 0
+    assert all(map(os.path.isabs, path)), path
     assert not imported.exists(), imported.read_text()
     assert any("raylet" in line for line in lines) and any("ray::" in line for line in lines)
     assert not [line for line in lines if any(secret in line for secret in (token, *SECRETS.values()))]
