@@ -58,8 +58,12 @@ def _reason(error: Exception) -> str:
 
 
 def settle_environment() -> None:
-    """Set what MLflow reads from the environment: no telemetry, no bars, and patience in proportion."""
+    """Set what MLflow reads from the environment: no telemetry, no bars, and patience in proportion.
+
+    A logged model takes no files of the working folder along, where a link may lead to any other file.
+    """
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ["MLFLOW_UV_AUTO_DETECT"] = os.environ["MLFLOW_LOG_UV_FILES"] = "false"
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
