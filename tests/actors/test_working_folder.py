@@ -56,13 +56,21 @@ def plan_file(folder: Path, **values: object) -> str:
     return "plan.yaml"
 
 
+def below_uv_run(folder: Path) -> list[str]:
+    """Return the start of a command line that Ray takes for that of ``uv run``, in ``folder``; a shell runs the rest."""
+    (folder / "run").write_text('"$@"\nexit $?\n')
+    (folder.parent / "uv").symlink_to("/bin/sh")
+    return [str(folder.parent / "uv"), "run"]
+
+
 def test_workers_do_not_see_the_working_folder_no_command_line_shows_a_secret_and_the_driver_ends_in_order(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "theirs"
     imported = plant(folder)
     (tmp_path / "connected.py").write_text(CONNECTED)
-    done = run([sys.executable, str(tmp_path / "connected.py"), str(tmp_path / "ray")], folder, **SECRETS)
+    words = [*below_uv_run(folder), sys.executable, str(tmp_path / "connected.py"), str(tmp_path / "ray")]
+    done = run(words, folder, **SECRETS)
     said, *end = done.stdout.splitlines()
     assert (end, done.returncode) == (["in order"], 143), done.stderr
     path, code, token, lines = json.loads(said)
