@@ -40,8 +40,9 @@ OBJECT_STORE_BYTES = 256 * 2**20
 TOKEN = secrets.token_hex(32)
 """Of this process's private clusters (one for all of them, because Ray remembers the first)."""
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Ray listens on 127.0.0.1 alone, as it does by itself where it knows no clusters (macOS, Windows). ``_node_ip_address``
-cannot say so: Ray takes "127.0.0.1" for the machine's outer address."""
+"""Ray listens on 127.0.0.1 alone, as it does by itself where it knows no clusters (macOS, Windows).
+
+``_node_ip_address`` cannot say so: Ray takes "127.0.0.1" for the machine's outer address."""
 NO_UV = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": False}
 """Below ``uv run`` Ray would send the working folder to its workers, in front of all else on their path."""
 LONGEST_RAY_FOLDER = 40

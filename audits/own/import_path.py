@@ -17,6 +17,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
+from audits.own.libraries import guard_imports
+
 SAFE = {"PYTHONSAFEPATH": "1"}
 """The variable by which Python puts neither the working folder nor a script's in front, in all processes below."""
 
@@ -42,6 +44,7 @@ def leave_out_working_folder() -> None:
 def settle_worker() -> None:
     """Settle a process that Ray has started, before it takes any work: the interpreter may have added entries."""
     leave_out_working_folder()
+    guard_imports()
 
 
 def implied() -> set[str]:

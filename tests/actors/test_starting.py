@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import pytest
 
 from actors.cluster import ATTEMPTS, _join, _started
-from audits.own import import_path
+from audits.own.import_path import settle_worker
 
 LATE = Exception("The current node timed out during startup. This could happen because …")
 
@@ -51,6 +50,7 @@ def test_another_failure_is_raised_at_once() -> None:
 def test_a_cluster_is_joined_without_the_working_folder_below_uv_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its workers are settled as those of a private cluster are, before they take work."""
     import ray
+    from ray._common.utils import load_class
     from ray._private import ray_constants
 
     joined = {}
@@ -62,5 +62,4 @@ def test_a_cluster_is_joined_without_the_working_folder_below_uv_run(monkeypatch
     monkeypatch.setattr(ray, "init", init)
     _join("head", {"OMP_NUM_THREADS": "1"})
     assert joined["uv"] is False and ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV is True
-    module, _, name = joined["runtime_env"]["worker_process_setup_hook"].rpartition(".")
-    assert getattr(importlib.import_module(module), name) is import_path.settle_worker
+    assert load_class(joined["runtime_env"]["worker_process_setup_hook"]) is settle_worker

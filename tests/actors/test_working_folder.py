@@ -12,7 +12,7 @@ import yaml
 
 from orchestrator.kinds import load_plan
 from tests.cases.own_components import NETS, SCALING
-from tests.cases.planted import ROOT, command, installed, plant, run
+from tests.cases.planted import ROOT, command, installed, library, plant, run
 from tests.cases.smallest_plans import MIA
 
 pytestmark = pytest.mark.cluster
@@ -57,7 +57,7 @@ def plan_file(folder: Path, **values: object) -> str:
 
 
 def below_uv_run(folder: Path) -> list[str]:
-    """Return the start of a command line that Ray takes for that of ``uv run``, in ``folder``; a shell runs the rest."""
+    """Return the start of a command line in ``folder`` that Ray takes for that of ``uv run``; a shell runs the rest."""
     (folder / "run").write_text('"$@"\nexit $?\n')
     (folder.parent / "uv").symlink_to("/bin/sh")
     return [str(folder.parent / "uv"), "run"]
@@ -68,6 +68,7 @@ def test_workers_do_not_see_the_working_folder_no_command_line_shows_a_secret_an
 ) -> None:
     folder = tmp_path / "theirs"
     imported = plant(folder)
+    library(folder, "libcuda.so.1")
     (tmp_path / "connected.py").write_text(CONNECTED)
     words = [*below_uv_run(folder), sys.executable, str(tmp_path / "connected.py"), str(tmp_path / "ray")]
     done = run(words, folder, **SECRETS)

@@ -174,6 +174,7 @@ class Server:
         "x-1.0.dist-info/entry_points.txt",
         "X.Egg-Info/entry_points.txt",
         "x.egg",
+        "libcuda.so.1",
     ],
 )
 def test_no_file_that_a_plan_names_is_sent_as_code(name: str, sent: list[str], tmp_path: Path) -> None:
