@@ -13,9 +13,16 @@ from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 GUARDED = ("torch",)
 """Packages that load such libraries when they are imported."""
+
+LOOKS_FOR_A_LIBRARY = ("hdfs", "viewfs")
+"""Schemes of file systems for which pyarrow loads a library that it does not bring along."""
 
 
 @contextlib.contextmanager
@@ -36,6 +43,16 @@ def working_folder_elsewhere() -> Iterator[None]:
     finally:
         os.fchdir(before)
         os.close(before)
+
+
+def opened_elsewhere(uri: str) -> tuple[FileSystem, str]:
+    """Return pyarrow's file system and the path on it; raises what pyarrow does."""
+    from pyarrow import fs
+
+    looks = uri.partition("://")[0] in LOOKS_FOR_A_LIBRARY
+    with working_folder_elsewhere() if looks else contextlib.nullcontext():
+        found: tuple[FileSystem, str] = fs.FileSystem.from_uri(uri)
+    return found
 
 
 class GuardedImports(MetaPathFinder):

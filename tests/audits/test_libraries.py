@@ -112,3 +112,35 @@ def test_gpus_are_counted_by_a_process_outside_of_the_working_folder(
     monkeypatch.setattr(Path, "exists", lambda _: True)  # the device of a GPU
     monkeypatch.setattr(node_report, "COUNT_GPUS", "import os\nprint(len(os.getcwd()))")
     assert node_report.count_gpus() == len("/")
+
+
+HDFS = """
+import os
+from audits.data.shards import file_system
+from orchestrator.engine.store.object_storage import ObjectStorage
+for name in ("hdfs", "viewfs"):
+    for opens in (file_system, ObjectStorage):
+        try:
+            opens(f"{name}://127.0.0.1:1/x")
+        except Exception as error:
+            print(type(error).__name__, os.getcwd())
+"""
+
+
+def test_no_library_of_the_working_folder_opens_a_file_system(tmp_path: Path) -> None:
+    """There pyarrow would look first, before the installation of Hadoop that the environment names."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    loaded = library(folder, "libhdfs.so")
+    (tmp_path / "java" / "lib" / "server").mkdir(parents=True)
+    (tmp_path / "hadoop" / "lib" / "native").mkdir(parents=True)
+    meant = [
+        library(tmp_path / "java" / "lib" / "server", "libjvm.so"),
+        library(tmp_path / "hadoop" / "lib" / "native", "libhdfs.so"),
+    ]
+    homes = {"JAVA_HOME": str(tmp_path / "java"), "HADOOP_HOME": str(tmp_path / "hadoop")}
+    surroundings = {**os.environ, **homes, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-P", "-c", HDFS]
+    done = subprocess.run(words, cwd=folder, env=surroundings, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{name} {folder}" for name in ("BadInput", "StoreUnusable")] * 2
+    assert not loaded.exists() and all(file.exists() for file in meant)
