@@ -37,12 +37,15 @@ def reached(uri: str, otherwise: str, imported: Callable[[], None] = lambda: Non
 def _knock(uri: str) -> None:
     """Ask a server for anything at all; raises requests.Timeout when it says nothing.
 
+    No login goes along, neither that of the address nor one of ~/.netrc, and no redirect is followed.
     What else goes wrong is left to MLflow, which tries again and has settings of its own.
     """
     import requests
 
     try:
-        requests.get(reveal(uri), timeout=ANSWER_SECONDS, stream=True).close()
+        requests.get(
+            reveal(uri), timeout=ANSWER_SECONDS, stream=True, auth=lambda asked: asked, allow_redirects=False
+        ).close()
     except requests.Timeout:
         raise
     except requests.RequestException:
