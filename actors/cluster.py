@@ -25,7 +25,7 @@ from actors.own_cluster import own_cluster
 from actors.ray_watch import say, watched
 from actors.reaper import MARK, reaped
 from audits.errors import BadInput
-from audits.own.import_path import SAFE, path_of_workers
+from audits.own.import_path import SAFE, SETTLED, path_of_workers
 from audits.own.sources import travelling
 from audits.owners import others_can_exchange
 from audits.processors import usable_cpus
@@ -40,6 +40,11 @@ OBJECT_STORE_BYTES = 256 * 2**20
 TOKEN = secrets.token_hex(32)
 """Of this process's private clusters (one for all of them, because Ray remembers the first)."""
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Ray listens on 127.0.0.1 alone, as it does by itself where it knows no clusters (macOS, Windows).
+
+``_node_ip_address`` cannot say so: Ray takes "127.0.0.1" for the machine's outer address."""
+NO_UV = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": False}
+"""Below ``uv run`` Ray would send the working folder to its workers, in front of all else on their path."""
 LONGEST_RAY_FOLDER = 40
 """Characters; Ray appends some 65 for its sockets, and a socket's path may have 107."""
 TOO_SLOW = "timed out during startup"
@@ -117,7 +122,7 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
         # by every process of the cluster, not kept here
         inherited = {**threads, **_import_path(), **LOOPBACK, MARK: mark}
         try:
-            with environment(inherited), _on_loopback():
+            with environment(inherited), _ray_constants(ENABLE_RAY_CLUSTER=False, **NO_UV):
                 start = partial(
                     ray.init,
                     address="local",
@@ -159,25 +164,28 @@ def _started(start: Callable[[], object], stop: Callable[[], object]) -> None:
 
 
 @contextmanager
-def _on_loopback() -> Iterator[None]:
-    """Let Ray listen on 127.0.0.1 alone, as it does by itself where it knows no clusters (macOS, Windows).
-
-    ``_node_ip_address`` cannot say so: Ray takes "127.0.0.1" for the machine's outer address. It reads the variable of
-    ``LOOPBACK`` when it is first imported, which may have been before; so what it read is set, too.
-    """
+def _ray_constants(**values: bool) -> Iterator[None]:
+    """Set what Ray has read from its variables when it was first imported, which may have been long before."""
     from ray._private import ray_constants
 
-    before = ray_constants.ENABLE_RAY_CLUSTER
-    ray_constants.ENABLE_RAY_CLUSTER = False
+    before = {name: getattr(ray_constants, name) for name in values}
     try:
+        for name, value in values.items():
+            setattr(ray_constants, name, value)
         yield
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = before
+        for name, value in before.items():
+            setattr(ray_constants, name, value)
 
 
 def _import_path() -> dict[str, str]:
-    """Return the environment by which Ray's processes find what this one does, but nothing in the working folder."""
-    return {"PYTHONPATH": os.pathsep.join(path_of_workers()), **SAFE}
+    """Return the environment by which Ray's processes find what this one does, but nothing in the working folder.
+
+    The variable of Ray's is how a runtime environment names the function; such would keep started workers from serving.
+    """
+    from ray._private.ray_constants import WORKER_PROCESS_SETUP_HOOK_ENV_VAR
+
+    return {"PYTHONPATH": os.pathsep.join(path_of_workers()), WORKER_PROCESS_SETUP_HOOK_ENV_VAR: SETTLED, **SAFE}
 
 
 def _job_settings() -> JobConfig:
@@ -285,13 +293,17 @@ def _join(address: str, threads: Mapping[str, str]) -> None:
         address = own_cluster()
     _require_answer(address)
     try:
-        with endings_kept():
+        with endings_kept(), _ray_constants(**NO_UV):
             ray.init(
                 address=address,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
                 job_config=_job_settings(),
-                runtime_env={"env_vars": {**threads, **SAFE}, **_source_packages()},
+                runtime_env={
+                    "env_vars": {**threads, **SAFE},
+                    "worker_process_setup_hook": SETTLED,
+                    **_source_packages(),
+                },
             )
     except (ConnectionError, RayError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

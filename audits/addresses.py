@@ -80,16 +80,29 @@ def sent_to(address: str) -> str:
 def is_plain(parts: SplitResult) -> bool:
     """Say whether each option of a file system's address is given once and leads nowhere else than it says.
 
-    A fragment is not plain: drivers of databases take what follows an @ in it for the host.
+    A fragment is not plain: drivers of databases take what follows an @ in it for the host. Nor is a cloud's own server
+    that is reached without encryption: anybody on the way passes for it.
     """
     found = parse_qsl(parts.query, keep_blank_values=True)
     once = len({name for name, _ in found}) == len(found) and not parts.fragment
-    return once and all(name in PLAIN and re.fullmatch(PLAIN[name], value.lower()) for name, value in found)
+    expected = not is_unencrypted(parts) or ENDPOINT in dict(found)
+    return (
+        once and expected and all(name in PLAIN and re.fullmatch(PLAIN[name], value.lower()) for name, value in found)
+    )
 
 
 def endpoint_of(parts: SplitResult) -> str:
-    """Return the server that the options of a file system's address name, if all of them are plain; else ""."""
-    return dict(parse_qsl(parts.query)).get(ENDPOINT, "").lower() if is_plain(parts) else ""
+    """Return the server that the options of a file system's address name, if all of them are plain; else "".
+
+    As of web addresses, the port is left out where it is that of https.
+    """
+    server = dict(parse_qsl(parts.query)).get(ENDPOINT, "").lower() if is_plain(parts) else ""
+    return f"{server}:80" if server and is_unencrypted(parts) and not re.search(r":\d+$", server) else server
+
+
+def is_unencrypted(parts: SplitResult) -> bool:
+    """Say whether the options of a file system's address ask for http."""
+    return dict(parse_qsl(parts.query)).get("scheme", "").lower() == "http"
 
 
 def database_file(address: str) -> Path | None:

@@ -94,6 +94,24 @@ def test_a_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in inside)
 
 
+def test_an_editable_installation_puts_no_relative_entry_on_the_path(tmp_path: Path) -> None:
+    """One would be looked for in the working folder, by every process of this installation."""
+    source = copy_of_the_packages(tmp_path / "source")
+    script = f"from setuptools.build_meta import build_editable\nbuild_editable({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", script], cwd=source, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        opened.extractall(tmp_path / "installed")
+    added = f"import site, sys\nbefore = [*sys.path]\nsite.addsitedir({str(tmp_path / 'installed')!r})\n"
+    told = f"{added}print(*(entry for entry in sys.path if entry not in before))\nimport audits\nprint(audits.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-S", "-I", "-c", told], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    entries, place = done.stdout.splitlines()
+    assert entries.split() == [str(tmp_path / "installed")]
+    assert place == str(source / "audits" / "__init__.py")
+
+
 def test_the_licence_is_apache_2() -> None:
     text = (ROOT / "LICENSE").read_text()
     assert "Apache License" in text

@@ -18,6 +18,7 @@ from audits.data.bounded import table_within
 from audits.data.dataset import Dataset, Description, fingerprint
 from audits.data.source import CATALOGUE, Request, Source
 from audits.errors import BadInput, did_you_mean
+from audits.own.libraries import opened_elsewhere
 from audits.plain_json import from_json
 from audits.writing import write_whole
 
@@ -205,7 +206,7 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
         )
     try:
         if "://" in uri:
-            filesystem, path = fs.FileSystem.from_uri(reveal(uri))
+            filesystem, path = opened_elsewhere(reveal(uri))
             return filesystem, path.rstrip("/")
         return fs.LocalFileSystem(), fs.LocalFileSystem().normalize_path(uri).rstrip("/")
     except (OSError, ValueError, pa.ArrowException) as error:

@@ -1,7 +1,8 @@
 """Where modules are looked for: the working folder, which may be somebody else's, is no such place by itself.
 
 Python puts it in front by ``python -m``, by ``python -c`` and by an empty or relative entry of PYTHONPATH, and Ray puts
-it in front for its workers. A file ``numpy.py`` beside a plan would then run wherever numpy is imported.
+it in front for its workers. A file ``numpy.py`` beside a plan would then run wherever numpy is imported. Editable
+installations of setuptools may add a relative entry, too: a folder of that name beside a plan would count as installed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,13 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
+from audits.own.libraries import guard_imports
+
 SAFE = {"PYTHONSAFEPATH": "1"}
 """The variable by which Python puts neither the working folder nor a script's in front, in all processes below."""
+
+SETTLED = f"{__name__}.settle_worker"
+"""The function that Ray calls by its name in each new worker process."""
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder that holds this project's packages."""
@@ -26,9 +32,19 @@ INSTALLED = ("site-packages", "dist-packages")
 
 
 def leave_out_working_folder() -> None:
-    """Take the working folder off this process's path, unless the user named it, or this project lies in it."""
-    named = named_in_full()
-    sys.path[:] = [entry for entry in sys.path if resolved(entry) not in implied() - named - {str(ROOT)}]
+    """Take the working folder off this process's path, unless the user named it, or this project lies in it.
+
+    So is every entry that is not absolute, since it is looked for in the working folder.
+    """
+    left_out = implied() - named_in_full() - {str(ROOT)}
+    entries = (str(ROOT) if resolved(entry) == str(ROOT) else entry for entry in sys.path)
+    sys.path[:] = [entry for entry in entries if os.path.isabs(entry) and resolved(entry) not in left_out]
+
+
+def settle_worker() -> None:
+    """Settle a process that Ray has started, before it takes any work: the interpreter may have added entries."""
+    leave_out_working_folder()
+    guard_imports()
 
 
 def implied() -> set[str]:

@@ -65,6 +65,7 @@ class Session:
         path = {"PYTHONPATH": os.pathsep.join(path_of_workers()), **SAFE}
         self._process = subprocess.Popen(
             words,
+            cwd="/",  # no library, and no folder of the path, is looked for in the working folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from audits.data.points import arrays_of
 from audits.errors import BadInput
-from audits.owners import is_others
+from audits.owners import exposed_at, is_others
 from audits.writing import CannotWrite, make_folder, opened_folder, write_whole
 from orchestrator.engine.store.payloads import pack_weights
 from orchestrator.engine.store.trust import ALLOW, Trust
@@ -90,10 +90,10 @@ def kept(word: str, suffix: str, write: Callable[[io.BytesIO], Any]) -> Path:
     content = sink.getvalue()
     file = FOLDER / f"{word}-{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
     try:
-        make_folder(FOLDER.parent, below=HERE)
+        make_folder(FOLDER.parent, below=HERE, shared=False)
         make_folder(FOLDER, below=HERE, private=True)
         with opened_folder(FOLDER, HERE) as folder:
-            require_own(folder)
+            require_own(folder, exposed_at(FOLDER.resolve()))
             is_there = holds(folder, file.name, content)
         if not is_there:
             write_whole(file, content, below=HERE, private=True)
@@ -102,13 +102,18 @@ def kept(word: str, suffix: str, write: Callable[[io.BytesIO], Any]) -> Path:
     return file.absolute()
 
 
-def require_own(folder: int) -> None:
-    """Raise BadInput where others can change what lies in ``FOLDER``, unless the user allows that, as for a store."""
-    place = str(FOLDER.absolute())
-    if is_others(os.fstat(folder)) and not Trust.of(with_key=False).allows(place):
+def require_own(folder: int, exposed: Path | None) -> None:
+    """Raise BadInput where others can change what lies in ``FOLDER``, unless the user allows that, as for a store.
+
+    ``folder``: the opened one; ``exposed``: one, itself or above it, by which others can exchange it, None for none.
+    """
+    place = FOLDER.absolute()
+    exposed = place if is_others(os.fstat(folder)) else exposed
+    if exposed is not None and not Trust.of(with_key=False).allows(str(place)):
         raise BadInput(
-            f"{place} belongs to another user, or others can write into it, who could exchange what is given; remove "
-            f"it, run chmod go-rwx {place}, or, if you trust them, set {ALLOW}={place}"
+            f"{place} cannot hold what is given: {exposed} belongs to another user, or others can write into it, who "
+            f"could exchange it; work in a folder of your own, run chmod go-w {exposed}, or, if you trust them, set "
+            f"{ALLOW}={place}"
         )
 
 

@@ -9,5 +9,7 @@ if wrong := misplaced():
     sys.exit(2)
 
 from audits.own.import_path import leave_out_working_folder  # another's `audits` has no such module
+from audits.own.libraries import guard_imports
 
 leave_out_working_folder()
+guard_imports()

@@ -103,7 +103,9 @@ def count_gpus() -> int | None:
     seen = {name: value for name, value in os.environ.items() if not name.endswith("_VISIBLE_DEVICES")}
     command = [sys.executable, "-P", "-c", COUNT_GPUS]
     try:
-        said = subprocess.run(command, env=seen, capture_output=True, text=True, timeout=COUNT_SECONDS, check=True)
+        said = subprocess.run(
+            command, cwd="/", env=seen, capture_output=True, text=True, timeout=COUNT_SECONDS, check=True
+        )
         return int(said.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None

@@ -16,7 +16,7 @@ from audits.credentials import MASK
 from audits.errors import BadInput
 from audits.own.permission import ALLOW, Named, is_own
 from orchestrator.engine.media import visible
-from orchestrator.engine.plan.reach import OPTION, VARIABLE, Reach
+from orchestrator.engine.plan.reach import OPTION, TRUSTING, VARIABLE, Reach
 
 
 @dataclass
@@ -84,21 +84,20 @@ class Permission:
         question = f"{'; '.join(map(str, unknown))}; go on?"
         if not click.confirm(visible(question), err=True):
             return unknown
-        self.places.update((reach.credential, reach.place) for reach in unknown)
+        self.places.update(reach.allowance for reach in unknown)
         return ()
 
     def is_allowed(self, reach: Reach) -> bool:
         """Return whether a place may be reached, and its credential sent there.
 
         Servers on this machine are no exception: what listens there trusts whoever can reach it, and a plan may choose
-        what it is sent. A place that is allowed with one credential is allowed without.
+        what it is sent. A place that is allowed with one credential is allowed without. One that the plan lets be known
+        by a file of certificates is another place than without, or by another file.
         """
         if self.is_own_word(reach) or MASK in reach.place:
             return self.is_own_word(reach)
-        allowed = self.allowed()
-        if reach.credential:
-            return (reach.credential, reach.place) in allowed
-        return any(place == reach.place for _, place in allowed)
+        allowed, (credential, wanted) = self.allowed(), reach.allowance
+        return (credential, wanted) in allowed if credential else any(place == wanted for _, place in allowed)
 
     def allowed(self) -> set[tuple[str, str]]:
         """Return the credentials, "" for none, and places that command line, environment and answers allow."""
@@ -118,11 +117,14 @@ def somebody_is_there() -> bool:
 
 
 def read_allowance(word: str) -> tuple[str, str]:
-    """Return credential ("" for none) and place of ``[CREDENTIAL@]PLACE``; an address stands for its place."""
-    before, mark, after = word.partition("@")
-    credential, place = (before, after) if mark and "://" not in before else ("", word)
+    """Return credential ("" for none) and place of ``[CREDENTIAL@]PLACE[+FILE]``; an address stands for its place."""
+    said, trusting, file = word.partition(f"{TRUSTING}file://")
+    before, mark, after = said.partition("@")
+    credential, place = (before, after) if mark and "://" not in before else ("", said)
     if not place or (mark and not before) or any(each.isspace() for each in word):
         raise BadInput(f"{OPTION} {word!r}: give HOST, HOST:PORT or s3://BUCKET, with CREDENTIAL@ before it if need be")
     if place.startswith(("http://", "https://")):
-        return credential, place_of(place)
-    return credential, place if "://" in place else place.lower()
+        place = place_of(place)
+    elif "://" not in place:
+        place = place.lower()
+    return credential, f"{place}{trusting}{file}"

@@ -133,15 +133,20 @@ def send(file: str | Path, folder: Path, name: str) -> None:
     place = folder / name
     if place.is_file() and filecmp.cmp(file, place, shallow=False):  # it lies in a package of the user's
         return
-    of_package = any(part.lower().endswith(INSTALLED) for part in Path(name).parts)
-    if place.exists() or of_package or place.suffix in all_suffixes():
-        what = "a part of the job" if place.exists() else "a Python module"
-        raise BadInput(
-            f"{file} is not sent: its name is that of {'an installed package' if of_package else what}, which the "
-            "cluster would run; rename it"
-        )
+    if what := taken_for(name) or ("a part of the job" if place.exists() else ""):
+        raise BadInput(f"{file} is not sent: its name is that of {what}, which the cluster would run; rename it")
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, place)
+
+
+def taken_for(name: str) -> str:
+    """Return which code a file of this name, in a folder where modules and libraries are looked for, would be."""
+    parts = [Path(part.lower()) for part in Path(name).parts]
+    if any(part.name.endswith(INSTALLED) for part in parts):
+        return "an installed package"
+    if Path(name).suffix in all_suffixes():
+        return "a Python module"
+    return "a shared library" if any(".so" in part.suffixes for part in parts) else ""
 
 
 def is_for_all(value: str) -> bool:

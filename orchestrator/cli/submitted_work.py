@@ -92,7 +92,7 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
         ("--allow-code",) if asked or session.permission.everything or os.environ.get(ALLOW) == "1" else ()
     )
     reached = reaches(plan, changes_of(swept, plan) if swept else ())
-    places = {(each.credential, each.place) for each in reached if not session.permission.is_own_word(each)}
+    places = {each.allowance for each in reached if not session.permission.is_own_word(each)}
     for credential, place in sorted(places | session.permission.allowed()):  # the job has nobody to ask
         allowed += (OPTION, f"{credential}@{place}" if credential else place)
     require_no_secret(allowed, plan)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from actors.cluster import ATTEMPTS, _started
+from actors.cluster import ATTEMPTS, _join, _started
+from audits.own.import_path import settle_worker
 
 LATE = Exception("The current node timed out during startup. This could happen because …")
 
@@ -42,3 +45,21 @@ def test_another_failure_is_raised_at_once() -> None:
     with pytest.raises(ValueError, match="another"):
         _started(ray.init, ray.shutdown)
     assert ray.done == ["init"]
+
+
+def test_a_cluster_is_joined_without_the_working_folder_below_uv_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its workers are settled as those of a private cluster are, before they take work."""
+    import ray
+    from ray._common.utils import load_class
+    from ray._private import ray_constants
+
+    joined = {}
+
+    def init(**settings: Any) -> None:
+        joined.update(settings, uv=ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV)
+
+    monkeypatch.setattr(ray_constants, "RAY_ENABLE_UV_RUN_RUNTIME_ENV", True)
+    monkeypatch.setattr(ray, "init", init)
+    _join("head", {"OMP_NUM_THREADS": "1"})
+    assert joined["uv"] is False and ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV is True
+    assert load_class(joined["runtime_env"]["worker_process_setup_hook"]) is settle_worker

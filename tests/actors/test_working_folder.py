@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import yaml
 
 from orchestrator.kinds import load_plan
 from tests.cases.own_components import NETS, SCALING
-from tests.cases.planted import ROOT, command, installed, plant, run
+from tests.cases.planted import ROOT, command, installed, library, plant, run
 from tests.cases.smallest_plans import MIA
 
 pytestmark = pytest.mark.cluster
@@ -55,17 +56,27 @@ def plan_file(folder: Path, **values: object) -> str:
     return "plan.yaml"
 
 
+def below_uv_run(folder: Path) -> list[str]:
+    """Return the start of a command line in ``folder`` that Ray takes for that of ``uv run``; a shell runs the rest."""
+    (folder / "run").write_text('"$@"\nexit $?\n')
+    (folder.parent / "uv").symlink_to("/bin/sh")
+    return [str(folder.parent / "uv"), "run"]
+
+
 def test_workers_do_not_see_the_working_folder_no_command_line_shows_a_secret_and_the_driver_ends_in_order(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "theirs"
     imported = plant(folder)
+    library(folder, "libcuda.so.1")
     (tmp_path / "connected.py").write_text(CONNECTED)
-    done = run([sys.executable, str(tmp_path / "connected.py"), str(tmp_path / "ray")], folder, **SECRETS)
+    words = [*below_uv_run(folder), sys.executable, str(tmp_path / "connected.py"), str(tmp_path / "ray")]
+    done = run(words, folder, **SECRETS)
     said, *end = done.stdout.splitlines()
     assert (end, done.returncode) == (["in order"], 143), done.stderr
     path, code, token, lines = json.loads(said)
     assert str(folder) not in path and str(ROOT) in path and code == 0
+    assert all(map(os.path.isabs, path)), path
     assert not imported.exists(), imported.read_text()
     assert any("raylet" in line for line in lines) and any("ray::" in line for line in lines)
     assert not [line for line in lines if any(secret in line for secret in (token, *SECRETS.values()))]

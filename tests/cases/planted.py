@@ -20,6 +20,13 @@ with open({file!r}, "a") as file:
     print({name!r}, os.getpid(), sys.orig_argv[:3], file=file)
 raise ImportError("planted")
 """
+LIBRARY = """#include <stdio.h>
+__attribute__((constructor)) static void begin(void) {{
+    FILE *file = fopen("{file}", "a");
+    fputs("{name}\\n", file);
+    fclose(file);
+}}
+"""
 SCRIPT = "import sys\nfrom orchestrator.cli.main import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
 
 
@@ -38,6 +45,14 @@ def plant(folder: Path, *names: str) -> Path:
     folder.mkdir(exist_ok=True)
     for name in names or (*OTHERS.split(), *OURS):
         (folder / f"{name}.py").write_text(PLANTED.format(file=str(file), name=name))
+    return file
+
+
+def library(folder: Path, name: str) -> Path:
+    """Plant a shared library in ``folder``; return the file, that of ``plant``, that tells who loaded it."""
+    file = folder.parent / "imported"
+    source = LIBRARY.format(file=file, name=name).encode()
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", str(folder / name), "-"], input=source, check=True)
     return file
 
 

@@ -124,6 +124,18 @@ def test_a_folder_that_others_can_change_holds_nothing_that_is_given(
     assert members().is_file()
 
 
+@pytest.mark.parametrize("above", [FOLDER.parent, Path()])
+def test_nor_does_one_that_lies_in_such_a_folder(above: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They could put another folder in its place."""
+    FOLDER.parent.mkdir()
+    above.chmod(0o777)
+    with pytest.raises(BadInput, match=rf"chmod go-w {above.absolute()}, .*ORCH_ALLOW_STORES={FOLDER.absolute()}$"):
+        members()
+    assert not list(FOLDER.iterdir())
+    monkeypatch.setenv("ORCH_ALLOW_STORES", str(FOLDER.absolute()))
+    assert members().is_file()
+
+
 @pytest.mark.parametrize("place", ["runs", "runs/{name}"])
 def test_a_run_without_a_folder_of_its_own_goes_through_no_link(place: str, tmp_path: Path) -> None:
     plan = load_plan("mia-smoke")

@@ -20,6 +20,7 @@ CANNOT_CHANGE_A_RESULT = (
     "audits.errors",
     "audits.own.code",
     "audits.own.import_path",
+    "audits.own.libraries",
     "audits.own.permission",
     "audits.own.sources",
     "audits.owners",

@@ -13,6 +13,8 @@ from audits.credentials import MASK
 from audits.errors import BadInput
 
 OPTION, VARIABLE = "--allow-addresses", "ORCH_ALLOW_ADDRESSES"
+TRUSTING = "+"
+"""Between a place and the file of certificates by which it is known, in a permission."""
 DATABASES = (".db", ".sqlite", ".sqlite3")
 """Ends of the names of databases that a plan may have orch write unasked."""
 LOGINS = {
@@ -45,9 +47,16 @@ class Reach:
     trusts: tuple[str, str] | None = None
 
     @property
+    def allowance(self) -> tuple[str, str]:
+        """Credential, "" for none, and place, with the whole path of the file that is trusted behind it."""
+        return self.credential, self.place + (
+            f"{TRUSTING}{Path(self.trusts[1]).resolve().as_uri()}" if self.trusts else ""
+        )
+
+    @property
     def permission(self) -> str:
-        """What a user gives to allow it: PLACE, or CREDENTIAL@PLACE."""
-        return f"{self.credential}@{self.place}" if self.credential else self.place
+        """What a user gives to allow it: PLACE, or CREDENTIAL@PLACE, each with +FILE behind it if one is trusted."""
+        return "@".join(filter(None, self.allowance))
 
     def __str__(self) -> str:
         sent = f"what {self.credential} holds" if self.token_field else LOGINS.get(self.credential, self.credential)

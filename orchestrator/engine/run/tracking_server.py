@@ -37,12 +37,15 @@ def reached(uri: str, otherwise: str, imported: Callable[[], None] = lambda: Non
 def _knock(uri: str) -> None:
     """Ask a server for anything at all; raises requests.Timeout when it says nothing.
 
+    No login goes along, neither that of the address nor one of ~/.netrc, and no redirect is followed.
     What else goes wrong is left to MLflow, which tries again and has settings of its own.
     """
     import requests
 
     try:
-        requests.get(reveal(uri), timeout=ANSWER_SECONDS, stream=True).close()
+        requests.get(
+            reveal(uri), timeout=ANSWER_SECONDS, stream=True, auth=lambda asked: asked, allow_redirects=False
+        ).close()
     except requests.Timeout:
         raise
     except requests.RequestException:
@@ -58,8 +61,12 @@ def _reason(error: Exception) -> str:
 
 
 def settle_environment() -> None:
-    """Set what MLflow reads from the environment: no telemetry, no bars, and patience in proportion."""
+    """Set what MLflow reads from the environment: no telemetry, no bars, and patience in proportion.
+
+    A logged model takes no files of the working folder along, where a link may lead to any other file.
+    """
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ["MLFLOW_UV_AUTO_DETECT"] = os.environ["MLFLOW_LOG_UV_FILES"] = "false"
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from audits.credentials import reveal
+from audits.own.libraries import opened_elsewhere
 from audits.writing import TEMPORARY
 from orchestrator.engine.store.faults import StoreUnusable, one_line
 from orchestrator.engine.store.paths import require_inside
@@ -150,7 +151,7 @@ def _open(uri: str) -> tuple[Any, str]:
     """Return pyarrow's file system and the path of the root; a request of it is one attempt and lasts for seconds."""
     from pyarrow import fs
 
-    files, root = fs.FileSystem.from_uri(_with_options(uri))
+    files, root = opened_elsewhere(_with_options(uri))
     if isinstance(files, fs.S3FileSystem) and not any(name in urlsplit(uri).query for name in _IN_URIS_ONLY):
         make, (options,) = files.__reduce__()
         options |= {"connect_timeout": _CONNECT_SECONDS, "request_timeout": _ANSWER_SECONDS}

@@ -195,7 +195,36 @@ def test_a_file_of_certificates_that_the_plan_chose_is_named(
     assert main([*words, *mine, "--set", "target.served.ca_file=theirs.pem"]) == 0 and len(asked) == 1
     write(served.format(url="https://mine.example/x", token="''"))
     assert main(words) == 2 and told in asked[1], "without a token, too"
+    assert main([*words, "--allow-addresses", "mine.example"]) == 2 and told in asked[2], "nor is the place enough"
     assert {"target.weights", "target.served.ca_file"} <= {*addresses_of(type(load_plan("mia-smoke")))}, "in settings"
+
+
+def test_a_place_and_the_file_of_certificates_by_which_it_is_known_are_allowed_together(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = SERVED.replace("record: r", "record: r, ca_file: {file}")
+    words = ["validate", "plan.yaml"]
+    file = (Path.cwd() / "our own.pem").resolve()
+    allowed = f"TOKEN@mine.example+{file.as_uri()}"
+    write(served.format(url="https://mine.example/x", token="TOKEN", file="our own.pem"))
+    assert quoted(allowed) in refused([*words, "--allow-addresses", "TOKEN@mine.example"], capsys)
+    assert main([*words, "--allow-addresses", allowed]) == 0
+    monkeypatch.setenv("ORCH_ALLOW_ADDRESSES", f"TOKEN@mine.example {allowed.replace('mine', 'Mine')}")
+    assert main(words) == 0
+    write(served.format(url="https://mine.example/x", token="''", file=file))
+    assert main(words) == 0, "the same file, without the token"
+    capsys.readouterr()
+    write(served.format(url="https://mine.example/x", token="TOKEN", file="theirs.pem"))
+    assert "theirs.pem" in refused(words, capsys)
+    (Path.cwd() / "our own.pem").symlink_to(tmp_path / "theirs.pem")
+    write(served.format(url="https://mine.example/x", token="TOKEN", file="our own.pem"))
+    assert "theirs.pem" in refused(words, capsys), "a link is the file that it leads to"
+    permission = Permission()
+    permission.places.add(("TOKEN", "mine.example"))
+    reach = Reach("target.weights", "https://mine.example/x", "mine.example", "TOKEN", trusts=("ca_file", str(file)))
+    assert not permission.is_allowed(reach)
+    permission.allow([reach.permission])
+    assert permission.is_allowed(reach) and reach.allowance == read_allowance(reach.permission)
 
 
 def test_an_address_said_of_another_field_is_not_said_of_this_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,6 +64,23 @@ def test_processes_that_a_command_starts_do_not_see_its_working_folder(tmp_path:
     assert done.returncode == 0 and not imported.exists(), done.stderr
 
 
+def test_a_relative_entry_that_an_installation_added_is_not_looked_for_in_the_working_folder(tmp_path: Path) -> None:
+    """Neither for modules nor for what installed packages offer."""
+    folder = tmp_path / "theirs"
+    (folder / "added" / "nice-1.0.dist-info").mkdir(parents=True)
+    (folder / "added" / "nice-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: nice\nVersion: 1\n")
+    imported = plant(folder / "added", "planted_one")
+    script = (
+        "import sys\nfrom importlib import metadata, util\nsys.path.append('added')\n"
+        "from orchestrator.cli.main import main\n"
+        "names = [each.metadata['Name'] for each in metadata.distributions()]\n"
+        "print(util.find_spec('planted_one'), 'nice' in names, 'ray' in names)\n"
+    )
+    done = run([sys.executable, "-P", "-c", script], folder)
+    assert done.stdout == "None False True\n", done.stderr
+    assert not imported.exists()
+
+
 def test_a_folder_that_the_user_names_in_full_stays(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("")
     script = "from orchestrator.cli.main import main\nfrom audits.own.import_path import path_of_workers\nimport mine\n"
@@ -157,6 +174,7 @@ class Server:
         "x-1.0.dist-info/entry_points.txt",
         "X.Egg-Info/entry_points.txt",
         "x.egg",
+        "libcuda.so.1",
     ],
 )
 def test_no_file_that_a_plan_names_is_sent_as_code(name: str, sent: list[str], tmp_path: Path) -> None:

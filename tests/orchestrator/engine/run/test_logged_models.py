@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.sections import Model
 from orchestrator.engine.published import Published, bytes_of, listed
 from orchestrator.engine.run.served_model import built
-from orchestrator.engine.run.tracking_models import example
+from orchestrator.engine.run.tracking_models import example, save
+from orchestrator.engine.run.tracking_server import quiet_mlflow
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named, load_plan, open_design
 from tests.cases.kept import finished
@@ -143,6 +145,28 @@ def test_logged_models_answer_as_those_of_the_store(
         shown = loaded.input_example
         assert shown.shape == (1, *data.shape)
         assert not (data.tensors(np.arange(len(data)), "cpu").all()[0].numpy() == shown).all((1, 2, 3)).any()
+
+
+def test_no_file_of_the_working_folder_goes_into_a_logged_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow takes the files of a project of uv along; who made the folder may have made these links to others."""
+    for name in ("MLFLOW_UV_AUTO_DETECT", "MLFLOW_LOG_UV_FILES"):
+        monkeypatch.setenv(name, "true")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "private").write_text("a marked word")
+    for name in ("uv.lock", "pyproject.toml", ".python-version"):
+        (tmp_path / "theirs" / name).symlink_to(tmp_path / "private")
+    plan = smallest_mia(tmp_path)
+    model = kind_named("mia").published(open_design(plan, Store(tmp_path / "store")))[0]
+    entry = SimpleNamespace(artifact_location=str(tmp_path / "models"), model_id="m-1")
+    (tmp_path / "saved").mkdir()
+    monkeypatch.chdir(tmp_path / "theirs")
+    with quiet_mlflow():
+        save(tmp_path / "saved", entry, "run", model, b"weights", {}, plan)  # type: ignore[arg-type]  # as much as it reads
+    files = [file for file in (tmp_path / "saved" / "model").rglob("*") if file.is_file()]
+    assert "MLmodel" in {file.name for file in files}
+    assert not [file for file in files if b"a marked word" in file.read_bytes()]
 
 
 @pytest.mark.long

@@ -9,6 +9,9 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pyarrow.parquet as pq
 import pytest
@@ -211,6 +214,33 @@ def test_a_server_that_hangs_costs_seconds_and_one_line(run, monkeypatch):
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(TrackingFailed, match="the server does not answer"):
             log_result(APOLLO, result, out, uri, "orch")
+
+
+class Noting(BaseHTTPRequestHandler):
+    """Leads every request on, by another name of its own; ``seen``: paths and logins of all requests."""
+
+    seen: ClassVar[list[tuple[str, str | None]]] = []
+
+    def do_GET(self):
+        self.seen.append((self.path, self.headers["Authorization"]))
+        self.send_response(302 if self.path == "/" else 200)
+        self.send_header("Location", f"http://localhost:{self.server.server_port}/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+def test_whether_a_server_answers_is_asked_without_any_login(tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("default login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setattr(Noting, "seen", [])
+    with ThreadingHTTPServer(("127.0.0.1", 0), Noting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for login in ("", "me:secret@"):
+            tracking_server._knock(f"http://{login}127.0.0.1:{server.server_port}/")
+        server.shutdown()
+    assert Noting.seen == [("/", None)] * 2
 
 
 def test_a_file_that_is_no_database_is_a_tracking_failure(run, tmp_path):
