@@ -41,7 +41,7 @@ demo: $(STAMP)
 # Style, contracts and types are checked while the tests run, which come first.
 define CHECKED
 nice -n 10 $(SHELL) -c '$(subst $(NEWLINE), && ,$(LINT))' & lint=$$!; \
-OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --processes 4 $$files; \
+OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --processes 3 $$files; \
 tests=$$?; wait $$lint || { echo "lint failed: see above" >&2; exit 1; }; exit $$tests
 endef
 
