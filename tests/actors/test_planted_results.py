@@ -69,6 +69,7 @@ def die_at_once(config: dict[str, Any]) -> Iterator[Report]:
     yield {"step": 2}
 
 
+@pytest.mark.long
 def test_what_was_planted_for_a_trial_that_is_given_up_is_not_unpickled(
     cluster: Workers, planting: list[Path], tmp_path: Path
 ) -> None:
