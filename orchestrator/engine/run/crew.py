@@ -16,7 +16,7 @@ from orchestrator.engine.cost.choice import Work, choose_workers
 from orchestrator.engine.given_files import target_of
 from orchestrator.engine.jobs.job import Job, in_turn, missing
 from orchestrator.engine.kind import Design, Kind, load
-from orchestrator.engine.own_code import own_code
+from orchestrator.engine.own_code import OwnCode, own_code
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.stored_work import StoredWork
@@ -53,7 +53,11 @@ class Crew:
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        """Hold the Ray cluster of the workers, and on other machines' a probe in the store; without workers neither."""
+        """Hold the Ray cluster of the workers, and on other machines' a probe in the store; without workers neither.
+
+        Raises BadInput for code that no worker can import.
+        """
+        self.code_of([self.plan])
         if self.plan.compute.address:
             self.store.claims.forget_the_dead()
         probe = probed(self.store) if self.plan.compute.address else nullcontext("")
@@ -192,16 +196,21 @@ class Crew:
             run_trials(space, trial, self.workers, name=sweep.name, on_progress=advance)
         self.stored.known.add(job for setting in left for job in setting.jobs)
 
-    def contexts(self, plans: Sequence[BasePlan]) -> OpenContexts:
-        """Return what a worker needs to do the jobs of ``plans``."""
-        values = {plan.plan_hash: plan.resolved() for plan in plans}
-        data = self.design.data.fingerprint
-        code = own_code(values.values())
+    def code_of(self, plans: Sequence[BasePlan]) -> OwnCode:
+        """Return the users' own code of ``plans``; raises BadInput where workers are to import what they cannot."""
+        code = own_code(plan.resolved() for plan in plans)
         if code.in_main and self.workers.count:
             raise BadInput(
                 f"{code.in_main.partition('.')[2]} is code of a notebook or a script ({code.in_main}), which worker "
                 "processes cannot import; put it into a module, or set compute.workers to 0"
             )
+        return code
+
+    def contexts(self, plans: Sequence[BasePlan]) -> OpenContexts:
+        """Return what a worker needs to do the jobs of ``plans``."""
+        values = {plan.plan_hash: plan.resolved() for plan in plans}
+        data = self.design.data.fingerprint
+        code = self.code_of(plans)
         device, trust = self.design.device, self.store.trust
         return TrustedContexts(
             self.kind, values, self.store.uri, device, data, self.probe, self.owner, code, trust=trust
