@@ -47,13 +47,31 @@ def test_sleeps():
         if pathlib.Path("ended").exists():
             break
 """
+SWALLOWS = """
+import pathlib, time, pytest
+@pytest.mark.timeout(60)
+def test_it():
+    pathlib.Path("begun").touch()
+    try:
+        time.sleep(50)
+    except BaseException:
+        pass
+def test_after(): pathlib.Path("after").touch()
+"""
+WAITS_AND_FAILS = """
+import pathlib, time
+def test_it():
+    while not pathlib.Path("begun").exists():
+        time.sleep(.01)
+    assert False
+"""
 ALONE = {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 WRONG = """
 def test_wrong(): assert "seen" == "at once"
 """
 
 
-def suite(folder: Path, processes: int, **files: str) -> subprocess.Popen[str]:
+def suite(folder: Path, processes: int, *words: str, **files: str) -> subprocess.Popen[str]:
     """Start pytest in a folder with files of tests; a test has one second, and one of grace.
 
     The process that prints the summary makes a file of each test that it has heard of.
@@ -62,7 +80,7 @@ def suite(folder: Path, processes: int, **files: str) -> subprocess.Popen[str]:
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
     plugins = ("-p", "tests.cases.forked", "-p", "pytest_timeout", "-p", "tests.cases.unended")
-    words = (*plugins, "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
+    words = (*words, *plugins, "-o", "timeout=1", "-c", "none.ini", "--rootdir", str(folder))
     many = ("--processes", str(processes)) if processes else ()
     (folder / "none.ini").write_text("[pytest]\n")
     surroundings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
@@ -83,6 +101,13 @@ def test_a_stuck_test_is_named_and_ends_one_process_alone(tmp_path: Path) -> Non
     assert "process 1" not in said
     assert '"test_stuck.py", line' in said.replace(f"{tmp_path}/", ""), said  # where it stands
     assert "1 failed, 6 passed" in said
+
+
+def test_a_suite_that_ends_early_waits_for_no_test_that_will_not_end(tmp_path: Path) -> None:
+    process = suite(tmp_path, 2, "-x", a=WAITS_AND_FAILS, b=SWALLOWS)
+    said, _ = process.communicate(timeout=240)
+    assert "stopping after 1 failures" in said and "1 failed" in said, said
+    assert process.returncode == 1 and not (tmp_path / "after").exists()
 
 
 def test_files_may_be_fewer_than_processes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,13 +81,13 @@ def table_within(
     check_fetched(file, what)
     limit = room() if most is None else most
     size, batches, dictionaries = taken, [], dict[int, Any]()
-    with pq.ParquetFile(source_of(file)) as known:
+    with source_of(file) as source, pq.ParquetFile(source) as known:
         schema, wanted, rows = known.schema_arrow, written_once(known), rows_at_once(known, limit)
     if not rows:
         raise too_large(what, limit, advice)
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns], schema.metadata)
-    with pq.ParquetFile(source_of(file), read_dictionary=wanted) as parts:
+    with source_of(file) as source, pq.ParquetFile(source, read_dictionary=wanted) as parts:
         for group in range(parts.num_row_groups):  # a group has dictionaries of its own, which no nested array can mix
             for batch in parts.iter_batches(min(rows, ROWS_OF_TEXT) if wanted else rows, [group], columns):
                 found = batch if columns is None else batch.select(schema.names)
@@ -101,9 +101,17 @@ def table_within(
     return pa.concat_tables(batches).combine_chunks() if batches else schema.empty_table()
 
 
-def source_of(file: Path | bytes) -> Path | io.BytesIO:
-    """Return what pyarrow opens for a file, or for the bytes of one."""
-    return io.BytesIO(file) if isinstance(file, bytes) else file
+def columns_of(file: Path) -> list[str]:
+    """Return the names of the columns of a Parquet file; raises what pyarrow and ``opened`` raise."""
+    import pyarrow.parquet as pq
+
+    with opened(file) as source:
+        return list(pq.read_schema(source).names)
+
+
+def source_of(file: Path | bytes) -> BinaryIO:
+    """Return a file, or the bytes of one, opened for pyarrow, which takes many a name for an address."""
+    return io.BytesIO(file) if isinstance(file, bytes) else opened(file)
 
 
 def rows_at_once(file: Any, most: int) -> int:

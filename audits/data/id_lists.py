@@ -17,6 +17,7 @@ from audits.data.class_folders import is_image
 from audits.data.ids import Points, Written, number_of
 from audits.data.lfs_pointers import check_fetched
 from audits.data.membership_words import ALLOWED, COLUMNS, SPLIT, membership_of
+from audits.data.regular import opened
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
 
@@ -138,7 +139,7 @@ def table_of(path: Path, what: str) -> pa.Table:
         if path.suffix != ".parquet":
             return text_table(path, what, "\t" if path.suffix == ".tsv" else ",")
         check_fetched(path, what)
-        with pq.ParquetFile(path) as file:
+        with opened(path) as stream, pq.ParquetFile(stream) as file:
             names = file.schema_arrow.names
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:

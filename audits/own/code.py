@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput, did_you_mean
-from audits.own.import_path import search_last, searched_last
+from audits.own.import_path import search_for, searched_last
 from audits.own.permission import PREFIX, require_permission
 from audits.own.sources import (
     MAIN,
@@ -43,7 +43,7 @@ def load(name: str, root: Path | None = None) -> Any:
     if was_imported_before_edit(module_name):
         forget(module_name)
     if module_name not in sys.modules or not searched_last(folder):
-        search_last(folder)
+        search_for(module_name.partition(".")[0], folder)
     require_first(name, module_name, folder)
     before = set(sys.modules)
     try:

@@ -118,6 +118,16 @@ def search_last(folder: Path) -> None:
     importlib.invalidate_caches()
 
 
+def search_for(top: str, folder: Path) -> None:
+    """Let modules be looked for last in ``folder``, if the module ``top`` is found there and nowhere else.
+
+    Permission for a module that lies elsewhere is none for what a folder holds beside it.
+    """
+    elsewhere = (finder.find_spec(top, None) for finder in sys.meta_path if finder is not LAST)
+    if PathFinder.find_spec(top, [str(folder.resolve())]) is not None and not any(elsewhere):
+        search_last(folder)
+
+
 def searched_last(folder: Path) -> bool:
     """Return whether ``folder`` is the first of those where modules are looked for behind all other places."""
     return LAST.folders[:1] == [str(folder.resolve())] and LAST in sys.meta_path

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-GUARDED = ("torch",)
-"""Packages that load such libraries when they are imported."""
+GUARDED = ("torch", "matplotlib")
+"""Packages that load such libraries when they are imported, or settings, of which Matplotlib has run some as code."""
 
 LOOKS_FOR_A_LIBRARY = ("hdfs", "viewfs")
 """Schemes of file systems for which pyarrow loads a library that it does not bring along."""

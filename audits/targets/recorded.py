@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from audits.arrays import Ids
-from audits.data.bounded import table_within
+from audits.data.bounded import columns_of, table_within
 from audits.data.id_lists import texts_of, written_points
 from audits.data.ids import Points, number_of, places
 from audits.data.lfs_pointers import check_fetched
@@ -102,7 +101,7 @@ def answers_in(file: str, points: Points, reading: Reading, names: Sequence[str]
 
 def check_columns(file: str, reading: Reading) -> None:
     """Refuse a Parquet file that is not there, or has no column of points or of labels."""
-    names = read(file, lambda path, _: pq.read_schema(path).names)
+    names = read(file, lambda path, _: columns_of(path))
     if ID not in names:
         raise BadInput(f"target.weights: {file} has the columns {', '.join(names[:8])}; needed: {ID}, and answers")
     if reading.gives == "labels" and LABEL not in names:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.data.regular import opened
 from audits.errors import BadInput, did_you_mean
 from audits.own.permission import asking, said_in_the_environment
 from orchestrator.engine.kind import Kind
@@ -91,7 +92,8 @@ class Report:
 
         if self.document.get("aggregate_only"):
             raise BadInput(f"{self.folder} has no scores: it was run with --aggregate-only; its tables are whole")
-        return parquet.read_table(self.folder / SCORES_FILE)
+        with opened(self.folder / SCORES_FILE) as source:
+            return parquet.read_table(source)
 
     @property
     def lines(self) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from audits.errors import BadInput
 from audits.own import sources
 from audits.own.code import taken_apart
-from audits.own.import_path import search_last
+from audits.own.import_path import search_for, search_last
 from audits.own.permission import Named, is_own
 from orchestrator.engine.data import forget_data
 from orchestrator.engine.jobs.code_version import forget_users_code, reached, source, tops_of
@@ -99,8 +99,9 @@ def own_code(plans: Iterable[Mapping[str, Any]]) -> OwnCode:
 
     for values in plans:
         for name, root in code_of(values):
-            search_last(Path.cwd() if root is None else root)
-            add((taken_apart(name)[0],))
+            module, _ = taken_apart(name)
+            search_for(module.partition(".")[0], Path.cwd() if root is None else root)
+            add((module,))
         for name in sorted(set(texts_of(values))):
             add(sources.behind(name))
     folders = sources.homes(dict.fromkeys(module.partition(".")[0] for module in found))

@@ -181,10 +181,7 @@ class Forks:
         while self.members and time.monotonic() < until:
             for line in wait([each.line for each in self.members], timeout=0.5):
                 member = next(each for each in self.members if each.line is line)
-                try:
-                    while member.line.recv():
-                        pass
-                except (EOFError, OSError):
+                if not os.read(member.line.fileno(), 2**16):  # what it still says is of no use, nor whole
                     self.members.remove(member)
                     os.waitpid(member.pid, 0)
         for member in self.members:
@@ -196,7 +193,8 @@ class Runner:
     """Runs units in a fork, and tells its parent what the plugins are told."""
 
     def __init__(self, session: pytest.Session, line: Connection, number: int) -> None:
-        self.session, self.line = session, line
+        self.session, self.line, self.ended = session, line, False
+        signal.signal(signal.SIGTERM, self.end)
         plugins = session.config.pluginmanager
         if plugins.has_plugin("terminalreporter"):
             plugins.unregister(name="terminalreporter")
@@ -224,9 +222,14 @@ class Runner:
             self.line.send(("teardown", traceback.format_exc()))
         return 0
 
+    def end(self, *_: object) -> None:
+        """Run no further test; the one that runs may swallow what is raised."""
+        self.ended = True
+        raise pytest.exit.Exception("the suite is ended")
+
     def asked(self) -> Iterator[Unit]:
         """Yield units as the parent gives them."""
-        while True:
+        while not self.ended:
             self.line.send(("next",))
             unit = self.line.recv()
             if not unit:
@@ -238,6 +241,8 @@ class Runner:
         items = self.session.items
         other = next((item for item in (items[-1], items[0]) if item.path != items[unit[-1]].path), None)
         for number, after in zip(unit, [*(items[each] for each in unit[1:]), other], strict=True):
+            if self.ended:
+                return
             self.session.config.hook.pytest_runtest_protocol(item=items[number], nextitem=after)
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from audits.data.regular import opened
 from orchestrator.engine.given_files import STAGE, target_of
 from orchestrator.engine.run.worker import ASKED
 from orchestrator.engine.store.faults import damaged
@@ -46,4 +47,8 @@ def answered(folder: Path) -> int:
     """Return how many answers the record of an endpoint holds."""
     import pyarrow.parquet as pq
 
-    return sum(pq.read_metadata(file).num_rows for file in folder.glob("[!.]*.parquet"))
+    count = 0
+    for file in folder.glob("[!.]*.parquet"):
+        with opened(file) as source:
+            count += pq.read_metadata(source).num_rows
+    return count

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.credentials import reveal
+from audits.data.regular import opened
 from audits.writing import make_folder, write_whole
 from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
 from orchestrator.engine.media import markdown, visible
@@ -372,7 +373,8 @@ def _log_scores(client: MlflowClient, run: str, scores: Path, setting: str) -> N
     """Log the part of the scores table that belongs to one setting."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(scores, filters=[("setting", "=", setting)])
+    with opened(scores) as source:
+        table = pq.read_table(source, filters=[("setting", "=", setting)])
     _log_file(client, run, scores.name, pack_table(table))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
+from audits.data.bounded import columns_of
 from orchestrator.report.result import look_up, read_result, read_scores, run_of
 from orchestrator.report.words import access_level
 from orchestrator.tmia.result.controls import LOSSES, judged, judges_of
@@ -103,9 +104,7 @@ def read_tmia_run(out: Path) -> TmiaRun:
     result = controlled(run_of(document, result_form(document["plan"]), str(out / "result.json")))
     if result.aggregate_only:  # nothing is drawn of single scores
         return TmiaRun(result)
-    import pyarrow.parquet as pq
-
-    chosen = [name for name in pq.read_schema(out / "scores.parquet").names if name.startswith("q_")]
+    chosen = [name for name in columns_of(out / "scores.parquet") if name.startswith("q_")]
     columns = ["setting", "group", "member", "statistic", *chosen]
     return TmiaRun(result, read_scores(out, columns, attack=LOSSES))
 

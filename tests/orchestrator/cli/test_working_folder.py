@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from orchestrator.cli.session import Session
 from orchestrator.cli.submit import start
 from orchestrator.cli.submitted_work import read_command
 from orchestrator.engine.jobs import code_version
+from orchestrator.engine.own_code import own_code
 from orchestrator.report.style import drawing, save
 from tests.cases.planted import ROOT, command, plant, run
 
@@ -144,6 +146,25 @@ def test_code_of_a_users_own_comes_behind_packages_without_an_init_file(
     assert not imported.exists()
 
 
+@pytest.mark.parametrize("decoy", [False, True])
+def test_permission_for_a_module_that_lies_elsewhere_is_none_for_what_lies_here(
+    decoy: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_path.LAST, "folders", [])
+    for name in ("mine", "theirs"):
+        (tmp_path / name).mkdir()
+    monkeypatch.syspath_prepend(tmp_path / "mine")
+    (tmp_path / "mine" / "own_numbers_elsewhere.py").write_text("SEVEN = 7\n")
+    imported = plant(tmp_path / "theirs", "not_installed_anywhere")
+    if decoy:
+        (tmp_path / "theirs" / "own_numbers_elsewhere").mkdir()  # a package of its kind, too
+    assert load("python:own_numbers_elsewhere:SEVEN", tmp_path / "theirs") == 7
+    own_code([{"name": "python:own_numbers_elsewhere:SEVEN"}])
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("not_installed_anywhere")  # noqa: TID251  # as a library tries what may be there
+    assert not imported.exists() and not import_path.LAST.folders
+
+
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Take the place of a job server; return what it gets, relative to the folder that is sent."""
@@ -240,3 +261,17 @@ def test_figures_do_not_follow_a_style_that_lies_in_the_working_folder(tmp_path:
         assert done.returncode == 0, done.stderr
         pages.append(done.stdout)
     assert pages[0] == pages[1] and "<svg" in pages[0]
+
+
+def test_no_file_of_settings_of_matplotlib_is_read_in_the_working_folder(tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("axes.titlepad: 90.0\n")
+    said = run(
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            "import orchestrator.cli, matplotlib; print(matplotlib.rcParams['axes.titlepad'])",
+        ],
+        tmp_path,
+    )
+    assert float(said.stdout) != 90

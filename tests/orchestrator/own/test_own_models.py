@@ -70,7 +70,10 @@ def test_what_is_imported_is_not_looked_for_again(
     monkeypatch.setattr(importlib, "invalidate_caches", lambda: looked.append("for modules"))
     assert load("python:nets:SmallNet") is first and not looked
     (tmp_path / "elsewhere").mkdir()
-    assert load("python:nets:SmallNet", tmp_path / "elsewhere") is first and looked == ["for modules"]
+    assert load("python:nets:SmallNet", tmp_path / "elsewhere") is first and not looked
+    (tmp_path / "elsewhere" / "nets.py").write_text("SmallNet = None\n")
+    with pytest.raises(BadInput, match="Python finds another module 'nets'"):
+        load("python:nets:SmallNet", tmp_path / "elsewhere")
 
 
 @pytest.mark.long
