@@ -120,7 +120,7 @@ class Forks:
             os._exit(code)
 
     def hear(self, member: Fork) -> None:
-        """Take one message of a member; None means that it is gone."""
+        """Take one message of a member, or notice that it is gone."""
         try:
             kind, *given = member.line.recv()
         except (EOFError, OSError):
@@ -181,7 +181,10 @@ class Forks:
         while self.members and time.monotonic() < until:
             for line in wait([each.line for each in self.members], timeout=0.5):
                 member = next(each for each in self.members if each.line is line)
-                if not os.read(member.line.fileno(), 2**16):  # what it still says is of no use, nor whole
+                said = b""
+                with suppress(ConnectionResetError):
+                    said = os.read(member.line.fileno(), 2**16)
+                if not said:  # what it still says is of no use, nor whole
                     self.members.remove(member)
                     os.waitpid(member.pid, 0)
         for member in self.members:
