@@ -57,7 +57,8 @@ class Crew:
 
         Raises BadInput for code that no worker can import.
         """
-        self.code_of([self.plan])
+        if self.workers.count:
+            self.code_of([self.plan])
         if self.plan.compute.address:
             self.store.claims.forget_the_dead()
         probe = probed(self.store) if self.plan.compute.address else nullcontext("")
