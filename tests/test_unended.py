@@ -110,6 +110,16 @@ def test_a_suite_that_ends_early_waits_for_no_test_that_will_not_end(tmp_path: P
     assert process.returncode == 1 and not (tmp_path / "after").exists()
 
 
+def test_files_may_stand_in_any_order(tmp_path: Path) -> None:
+    for name in ("z/c/test_1", "y/test_22", "z/d/test_333"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.py").write_text("def test_it(): pass")
+    order = "def pytest_collection_modifyitems(items):\n    items.sort(key=lambda item: len(item.path.stem))\n"
+    (tmp_path / "z" / "conftest.py").write_text(order)
+    said, _ = suite(tmp_path, 1).communicate(timeout=240)
+    assert "3 passed" in said and "error" not in said, said
+
+
 def test_files_may_be_fewer_than_processes(tmp_path: Path) -> None:
     said, _ = suite(tmp_path, 3, a="def test_it(): pass", b="def test_it(): pass").communicate(timeout=240)
     assert "2 passed" in said

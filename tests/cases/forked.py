@@ -17,6 +17,7 @@ from contextlib import suppress
 from itertools import groupby
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,6 +193,19 @@ class Forks:
             os.waitpid(member.pid, 0)
 
 
+class Between:
+    """What comes behind the last item of a unit, as far as pytest and hooks ask: nobody knows yet which unit does."""
+
+    path = Path(os.devnull)
+
+    def __init__(self, session: pytest.Session) -> None:
+        self.session = session
+
+    def listchain(self) -> list[pytest.Session]:
+        """Return what is kept."""
+        return [self.session]
+
+
 class Runner:
     """Runs units in a fork, and tells its parent what the plugins are told."""
 
@@ -240,10 +254,9 @@ class Runner:
             yield unit
 
     def run_unit(self, unit: Unit) -> None:
-        """Run the items of a unit; behind the last, what belongs to its file is put away, and no more."""
-        items = self.session.items
-        other = next((item for item in (items[-1], items[0]) if item.path != items[unit[-1]].path), None)
-        for number, after in zip(unit, [*(items[each] for each in unit[1:]), other], strict=True):
+        """Run the items of a unit; behind the last all is put away but what belongs to the whole session."""
+        items, between = self.session.items, Between(self.session)
+        for number, after in zip(unit, [*(items[each] for each in unit[1:]), between], strict=True):
             if self.ended:
                 return
             self.session.config.hook.pytest_runtest_protocol(item=items[number], nextitem=after)
