@@ -24,9 +24,8 @@ def by_team(size: int, place: Path, work: Work, *arguments: Any) -> list[Any]:
     They are forked from a process that has imported PyTorch and the first team's module, and done nothing with them.
     """
     place.mkdir(parents=True)
-    get_context("forkserver").set_forkserver_preload(
-        [__name__, "torch._dynamo", work.__module__]
-    )  # which optimizers import
+    preloaded = [__name__, work.__module__, "torch._dynamo"]  # which optimizers import
+    get_context("forkserver").set_forkserver_preload(preloaded)
     start_processes(
         joined, (size, str(place), secrets.token_bytes(32), work, arguments), nprocs=size, start_method="forkserver"
     )

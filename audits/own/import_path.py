@@ -121,8 +121,11 @@ def search_last(folder: Path) -> None:
 def search_for(top: str, folder: Path) -> None:
     """Let modules be looked for last in ``folder``, if the module ``top`` is found there and nowhere else.
 
-    Permission for a module that lies elsewhere is none for what a folder holds beside it.
+    Permission for a module that lies elsewhere, a notebook's or script's own among them, is none for what a folder
+    holds beside it.
     """
+    if top == "__main__":
+        return
     elsewhere = (finder.find_spec(top, None) for finder in sys.meta_path if finder is not LAST)
     if PathFinder.find_spec(top, [str(folder.resolve())]) is not None and not any(elsewhere):
         search_last(folder)

@@ -1,7 +1,8 @@
-"""Shared libraries: none is taken from the working folder, which may be somebody else's.
+"""Libraries and their settings: none is taken from the working folder, which may be somebody else's.
 
 An empty entry in the search path of a library stands for the working folder, and some of those that torch loads when it
-is imported have one; pyarrow looks for ``./libhdfs.so`` before all other places. What lies there would run as code.
+is imported have one; pyarrow looks for ``./libhdfs.so`` before all other places, Matplotlib for ``matplotlibrc``. What
+lies there would run as code.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 GUARDED = ("torch", "matplotlib")
-"""Packages that load such libraries when they are imported, or settings, of which Matplotlib has run some as code."""
+"""Packages that look there when they are imported."""
 
 LOOKS_FOR_A_LIBRARY = ("hdfs", "viewfs")
 """Schemes of file systems for which pyarrow loads a library that it does not bring along."""
@@ -49,7 +50,7 @@ def opened_elsewhere(uri: str) -> tuple[FileSystem, str]:
     """Return pyarrow's file system and the path on it; raises what pyarrow does."""
     from pyarrow import fs
 
-    looks = uri.partition("://")[0] in LOOKS_FOR_A_LIBRARY
+    looks = uri.partition(":")[0].lower() in LOOKS_FOR_A_LIBRARY
     with working_folder_elsewhere() if looks else contextlib.nullcontext():
         found: tuple[FileSystem, str] = fs.FileSystem.from_uri(uri)
     return found

@@ -160,6 +160,8 @@ def test_permission_for_a_module_that_lies_elsewhere_is_none_for_what_lies_here(
         (tmp_path / "theirs" / "own_numbers_elsewhere").mkdir()  # a package of its kind, too
     assert load("python:own_numbers_elsewhere:SEVEN", tmp_path / "theirs") == 7
     own_code([{"name": "python:own_numbers_elsewhere:SEVEN"}])
+    (tmp_path / "theirs" / "__main__.py").touch()
+    import_path.search_for("__main__", tmp_path / "theirs")
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("not_installed_anywhere")  # noqa: TID251  # as a library tries what may be there
     assert not imported.exists() and not import_path.LAST.folders
