@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.judgement.rows import FAILED, HELD, RATES, Control, Protects, State
+from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.rows import FAILED, HELD, MISSING, NULLS, RATES, Control, Protects, State
+from orchestrator.judgement.wording import capital, named
 
 
 @dataclass(frozen=True)
@@ -86,3 +89,110 @@ def promise(void: Iterable[str]) -> Control:
     """
     lines = "; ".join(dict.fromkeys(void))
     return of_lines(PROMISED_RATES.term, RATES, f"not kept by {lines}: hit rates are void" if lines else "")
+
+
+def by_attack(
+    name: ControlName,
+    setting: str,
+    areas: Mapping[str, Estimate],
+    attacks: Collection[str],
+    judges: Collection[str],
+    why: Mapping[State, str],
+    seen: Collection[str] | None = None,
+) -> list[Control]:
+    """Return a positive control of a setting, a row for each of the ``attacks`` whose null results it protects.
+
+    ``areas``: the AUC of each attack at what must be found; ``why``: how it came out, by its state. It held for an
+    attack whose interval lies above one half, or which is one of ``seen``; it is missing for one without an AUC. The
+    rows of ``judges`` stand first, those without an AUC last, and of others those that see most: of some attacks the
+    first is the one that decides (``rule.decisive``).
+    """
+
+    def state(attack: str) -> State:
+        if attack not in areas:
+            return MISSING
+        held = areas[attack].above(0.5) if seen is None else attack in seen
+        return HELD if held else FAILED
+
+    def rank(attack: str) -> tuple[bool, bool, bool, float]:
+        low = areas[attack].low if attack in areas else None
+        return attack not in areas, attack not in judges, state(attack) != HELD, -(-math.inf if low is None else low)
+
+    return [
+        name.row(
+            NULLS,
+            state(attack),
+            setting,
+            why[state(attack)],
+            attack=attack,
+            lines="attack",
+            evidence=areas.get(attack, Estimate()),
+        )
+        for attack in sorted(attacks, key=rank)
+    ]
+
+
+def directions(
+    setting: str,
+    rows: Sequence[tuple[str, Estimate, float | None]],
+    level: float,
+    held: str,
+    failed: str,
+    subject: str = "",
+) -> list[Control]:
+    """Return whether members stand out the other way round, by all attacks together and by each for itself.
+
+    ``rows``: attack, AUC and its corrected p-value. Rows of attacks that differ most from one half stand first, so that
+    the first of any attacks is the one by which ``turned`` tells of these.
+    """
+
+    def row(own: Sequence[tuple[str, Estimate, float | None]], lines: str) -> Control:
+        odd = turned(((attack, auc.value, p) for attack, auc, p in own), level)
+        areas = {attack: auc for attack, auc, _ in own}
+        attack = odd[0] if odd else own[0][0] if lines == "attack" else None
+        return DIRECTION.row(
+            NULLS,
+            FAILED if odd else HELD,
+            setting,
+            failed if odd else held,
+            subject=subject,
+            attack=attack,
+            lines=lines,
+            evidence=areas[odd[0]] if odd else Estimate(),
+        )
+
+    def rank(each: tuple[str, Estimate, float | None]) -> tuple[bool, float]:
+        _, auc, p = each
+        differs = auc.value is not None and p is not None and p <= 1.0 - level
+        return not differs, -abs((0.5 if auc.value is None else auc.value) - 0.5)
+
+    return [row(rows, "all"), *(row([each], "attack") for each in sorted(rows, key=rank))] if rows else []
+
+
+def learnt(setting: str, judge: str | None, given: Sequence[Told], own: Sequence[Told], held: str) -> list[Control]:
+    """Return whether a given model learnt its members as own models did: by its judge, and by each attack for itself.
+
+    None where nothing is seen in own models.
+    """
+    found = []
+    for attack, lines, asked in [(judge, "all", given), *((each[0], "attack", [each]) for each in given)]:
+        why = not_learnt(attack, asked, [each for each in own if lines == "all" or each[0] == attack])
+        if why is not None:
+            whose = attack if lines == "attack" else None
+            text = f"{capital(why)}." if why else held
+            found.append(LEARNT.row(NULLS, FAILED if why else HELD, setting, text, attack=whose, lines=lines))
+    return found
+
+
+def promised(setting: str, void: Iterable[str]) -> Control:
+    """Return whether attacks raise no more false alarms than they promise; ``void``: those that do, as reported."""
+    if names := list(dict.fromkeys(void)):
+        why = f"More false alarms than promised by {named(names)}: hit rates are void, AUCs stand."
+        return PROMISED_RATES.row(RATES, FAILED, setting, why)
+    return PROMISED_RATES.row(RATES, HELD, setting, "No attack raises more false alarms than it promises.")
+
+
+def fitted(setting: str, unlike: Sequence[str]) -> Control:
+    """Return whether models of the plan fit as the given one does; ``unlike``: how not."""
+    why = f"{capital(unlike[0])}." if unlike else "Models trained by the plan fit as the given model does."
+    return FIT.row(NULLS, FAILED if unlike else HELD, setting, why)
