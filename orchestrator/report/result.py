@@ -130,21 +130,26 @@ class FinishedRun:
     def again(self) -> str:
         """Return the command that repeats the run from the plan beside its report, as a shell takes it.
 
-        A result may be somebody else's: no name in it is more than one word to the shell.
+        A result may be somebody else's: no name in it is more than one word to the shell, or an option.
         """
         if chosen := self.selection:
-            words = ["tune", self.kind, chosen.file or chosen.sweep, "plan.yaml", "--metric", chosen.metric]
-            words += [] if chosen.mode == "max" else ["--mode", chosen.mode]
+            words = ["tune", operand(self.kind), operand(chosen.file or chosen.sweep), "plan.yaml"]
+            words += ["--metric", chosen.metric, *([] if chosen.mode == "max" else ["--mode", chosen.mode])]
         elif self.is_sweep:
-            words = ["sweep", self.file or self.name, "plan.yaml"]
+            words = ["sweep", operand(self.file or self.name), "plan.yaml"]
         else:
-            words = ["audit", str(look_up(self.plan, "audit.kind") or self.kind), "plan.yaml"]
+            words = ["audit", operand(str(look_up(self.plan, "audit.kind") or self.kind)), "plan.yaml"]
         words += ["--out", "again", *(["--aggregate-only"] if self.aggregate_only else [])]
         return f"orch {shlex.join(words)}"
 
     def document(self) -> dict[str, Any]:
         """Return the content of result.json as plain values."""
         return write_row(self)
+
+
+def operand(word: str) -> str:
+    """Return a word of a command that is no option, whatever it begins with."""
+    return f"./{word}" if word.startswith("-") else word
 
 
 def head_of(finished: Finished) -> dict[str, Any]:

@@ -55,3 +55,15 @@ def test_the_command_that_repeats_a_run_is_one_command_whatever_its_names_are() 
     run.selection = dataclasses.replace(LOWEST, metric=hostile)
     words = shlex.split(FinishedRun.again(cast(FinishedRun, run)))
     assert words == ["orch", "tune", "mia", "some", "plan.yaml", "--metric", hostile, "--mode", "min", "--out", "again"]
+
+
+def test_no_name_of_a_result_is_an_option_of_the_command_that_repeats_it() -> None:
+    option = "--allow-code"
+    run = SimpleNamespace(
+        selection=None, is_sweep=True, file=option, name="a", kind="mia", plan={}, aggregate_only=None
+    )
+    assert shlex.split(FinishedRun.again(cast(FinishedRun, run)))[2] == f"./{option}"
+    run.is_sweep, run.plan = False, {"audit": {"kind": option}}
+    assert shlex.split(FinishedRun.again(cast(FinishedRun, run)))[2] == f"./{option}"
+    run.selection = dataclasses.replace(LOWEST, file=option)
+    assert shlex.split(FinishedRun.again(cast(FinishedRun, run)))[3] == f"./{option}"
