@@ -52,6 +52,7 @@ class Live:
         terminal: Terminal,
         kept: Kept = ALL_KEPT,
     ) -> None:
+        out = out.absolute()  # threads write there while another one has the working folder elsewhere
         self.store = store
         self.terminal = terminal
         self.page = LivePage(kind, name, plan, out, self.log)

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from audits.own.libraries import working_folder_elsewhere
 from audits.writing import write_whole
 from orchestrator.cli.main import main
 from orchestrator.engine.plan.base import BasePlan
@@ -354,3 +355,14 @@ def test_a_run_that_is_stopped_while_it_is_tracked_keeps_its_report(
     with pytest.raises(KeyboardInterrupt):
         run_of(plan, page.parent).audit()
     assert 'id="verdict"' in page.read_text()
+
+
+def test_a_page_stays_where_it_is_while_another_thread_has_the_working_folder_elsewhere(
+    plan: BasePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("here").mkdir()
+    page = run_of(plan, Path("here")).live.page
+    with working_folder_elsewhere():
+        page.going_on(Look(0.0, {}, {}, {}, {}))
+    assert (tmp_path / "here" / "report.html").is_file()
