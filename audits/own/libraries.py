@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 GUARDED = ("torch", "matplotlib")
 """Packages that look there when they are imported."""
+
+SETTINGS = "matplotlibrc"
+LIBRARY = ".so"
+FOR_PROCESSORS = frozenset({"glibc-hwcaps", "tls", "haswell", "avx512_1", "xeon_phi", "atomics", platform.machine()})
+"""Folders in which the loader looks for libraries of a kind of processor, beside those of a place of its path."""
 
 LOOKS_FOR_A_LIBRARY = ("hdfs", "viewfs")
 """Schemes of file systems for which pyarrow loads a library that it does not bring along."""
@@ -44,6 +50,15 @@ def working_folder_elsewhere() -> Iterator[None]:
     finally:
         os.fchdir(before)
         os.close(before)
+
+
+def tempts_libraries() -> bool:
+    """Say whether the working folder holds anything by a name that a guarded package may take there."""
+    try:
+        names = os.listdir(".")
+    except OSError:
+        return True
+    return any(LIBRARY in name or name == SETTINGS or name in FOR_PROCESSORS for name in names)
 
 
 def opened_elsewhere(uri: str) -> tuple[FileSystem, str]:
@@ -74,7 +89,8 @@ class GuardedImports(MetaPathFinder):
             execute = spec.loader.exec_module
 
             def guarded(module: ModuleType) -> None:
-                with working_folder_elsewhere():
+                # Other threads may be using relative paths, so nothing is moved where nothing tempts.
+                with working_folder_elsewhere() if tempts_libraries() else contextlib.nullcontext():
                     execute(module)
 
             setattr(spec.loader, "exec_module", guarded)  # noqa: B010  # mypy lets no method be assigned

@@ -1,4 +1,4 @@
-"""The working folder is elsewhere while torch is imported, and is what it was behind that."""
+"""The working folder is elsewhere while torch is imported where it tempts torch, and is what it was behind that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from audits.own.libraries import working_folder_elsewhere
+from audits.own import libraries
+from audits.own.libraries import tempts_libraries, working_folder_elsewhere
 from orchestrator.cli import node_report
 from tests.cases.planted import ROOT, library
 
@@ -42,6 +43,13 @@ except RuntimeError as error:
 """
 
 
+def tempting(folder: Path) -> Path:
+    """Return a new folder that holds a library."""
+    folder.mkdir()
+    (folder / "libany.so.1").touch()
+    return folder
+
+
 def said_by(script: str, folder: Path, last: str = "", begin: str = "import orchestrator.cli") -> str:
     """Return what a script prints that is run in ``folder``, and finds a small package under the name of torch."""
     torch = folder.parent / "installed" / "torch"
@@ -58,30 +66,46 @@ def said_by(script: str, folder: Path, last: str = "", begin: str = "import orch
 @pytest.mark.parametrize("script", [ONCE, AT_ONCE], ids=["once", "by two threads at once"])
 @pytest.mark.parametrize("begin", ["import orchestrator.cli", "import orchestrator.api"])
 def test_torch_is_imported_with_the_working_folder_elsewhere(script: str, begin: str, tmp_path: Path) -> None:
-    folder = tmp_path / "theirs"
-    folder.mkdir()
+    folder = tempting(tmp_path / "theirs")
     assert said_by(script, folder, begin=begin) == f"('/', '/')|{folder}|SourceFileLoader"
 
 
 def test_so_it_is_where_a_module_inside_is_imported(tmp_path: Path) -> None:
-    folder = tmp_path / "theirs"
-    folder.mkdir()
+    folder = tempting(tmp_path / "theirs")
     assert said_by(TWICE, folder) == f"True {folder}"
 
 
 def test_an_import_that_fails_leaves_the_working_folder_as_it_was(tmp_path: Path) -> None:
-    folder = tmp_path / "theirs"
-    folder.mkdir()
+    folder = tempting(tmp_path / "theirs")
     assert said_by(FAILS, folder, "raise RuntimeError('no device')") == f"no device {folder}"
 
 
-def test_a_working_folder_that_was_removed_is_none_behind_it_either(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    script = (
-        "import os\nos.rmdir(os.getcwd())\nimport torch\nprint(torch.WHERE)\n"
-        "try:\n    os.getcwd()\nexcept FileNotFoundError:\n    print('removed')\n"
-    )
-    assert said_by(script, tmp_path / "theirs").split("\n") == ["('/', '/')", "removed"]
+def test_a_working_folder_that_was_removed_is_none_behind_it_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    (tmp_path / "a").rmdir()
+    with working_folder_elsewhere():
+        assert os.getcwd() == "/"
+    with pytest.raises(FileNotFoundError):
+        os.getcwd()
+
+
+@pytest.mark.parametrize("name", ["plan.yaml", "lib.so.d", "glibc-hwcaps", "x86_64", "matplotlibrc"])
+def test_relative_paths_of_other_threads_hold_where_nothing_tempts_a_library(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libraries, "FOR_PROCESSORS", {"glibc-hwcaps", "x86_64"})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    assert tempts_libraries() == (name != "plan.yaml")
+
+
+def test_a_working_folder_without_libraries_stays_while_torch_is_imported(tmp_path: Path) -> None:
+    folder = tmp_path / "ours"
+    folder.mkdir()
+    assert said_by(ONCE, folder) == f"('{folder}', '{folder}')|{folder}|SourceFileLoader"
 
 
 def test_a_working_folder_that_is_moved_meanwhile_is_come_back_to(

@@ -100,6 +100,7 @@ class Terminal:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.log = log
+        self.file = log and log.absolute()  # opened while another thread may have the working folder elsewhere
         self.json = json
         self.terse = terse
         self.clock = clock
@@ -194,7 +195,7 @@ class Terminal:
                 self.depth -= 1
             return
         flush_streams()
-        target = opened_to_append(self.log) if self.log else os.open(os.devnull, os.O_WRONLY)
+        target = opened_to_append(self.file) if self.file else os.open(os.devnull, os.O_WRONLY)
         kept = (os.dup(1), os.dup(2))
         if self.outlet.is_real():
             own = os.dup(self.outlet.descriptor)

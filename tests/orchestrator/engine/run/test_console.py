@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from audits.own.libraries import working_folder_elsewhere
 from orchestrator.engine.durations import seconds
 from orchestrator.engine.run.console import Terminal
 
@@ -161,3 +162,13 @@ def test_on_a_terminal_there_is_one_live_bar_and_one_last_line(tmp_path: Path) -
 )
 def test_durations_read_as_people_say_them(value: float, text: str) -> None:
     assert seconds(value) == text
+
+
+def test_what_libraries_print_is_logged_while_another_thread_has_the_working_folder_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    terminal = Terminal(Path("orch.log"))
+    with working_folder_elsewhere(), terminal.quiet():
+        os.write(1, b"noise\n")
+    assert (tmp_path / "orch.log").read_text() == "noise\n"
