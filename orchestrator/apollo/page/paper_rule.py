@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.result.rows import PaperRuleRow
+from orchestrator.apollo.result.words import heading, words
 from orchestrator.report.numbers import small_p
 from orchestrator.report.style import DASHES, GRID, INK, LABELS, SERIES
 
