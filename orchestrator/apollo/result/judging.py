@@ -76,7 +76,8 @@ def findings(result: ApolloResult, setting: str) -> list[Finding]:
 def finding(result: ApolloResult, setting: str, unlearner: str) -> Finding:
     """Return what is found of one method: the strongest attack of the weakest access that is above chance.
 
-    Without one: the attack that is fixed by name, and what it would have found. The oracle is no attack.
+    Without one: the attack that is fixed by name, and what it would have found. Where that one failed, no other stands
+    in for it: which attacks came to an end is no choice that was made beforehand. The oracle is no attack.
     """
     own = attacks_on(result, setting, unlearner)
     subject = f"Given model (by {words(unlearner)})" if result.given else heading(unlearner)
@@ -97,10 +98,13 @@ def finding(result: ApolloResult, setting: str, unlearner: str) -> Finding:
             things = noun(result.plan)
             why = f"its deleted {things} stand out the other way round ({words(row.attack)}, {number_of(row.auc)})"
             return nothing.but(why=why, attack=row.attack, access=row.access, value=row.auc)
-    name = judge([row.attack for row in own])
-    row = next(row for row in own if row.attack == name)
-    seen = seen_from(result, row)
-    return nothing.but(level=NONE_SEEN, why="", attack=name, access=row.access, value=row.auc, seen_from=seen)
+    oracles = {row.attack for row in result.table if row.access == "oracle"}
+    name = judge([attack for attack in result.value(setting, "audit.attacks") if attack not in oracles])
+    for row in own:
+        if row.attack == name:
+            seen = seen_from(result, row)
+            return nothing.but(level=NONE_SEEN, why="", attack=name, access=row.access, value=row.auc, seen_from=seen)
+    return nothing.but(why=f"{words(name)} has no result")
 
 
 def seen_from(result: ApolloResult, row: AttackRow) -> float | None:

@@ -125,6 +125,21 @@ def test_what_differs_most_from_one_half_says_which_way_round_a_method_stands() 
     assert states(oracle)["direction of scores"] == "held", "an oracle is no attack"
 
 
+def test_a_method_without_a_result_of_the_plans_judge_has_no_null_result() -> None:
+    lost = [each for each in rows() if (each.unlearner, each.attack) != ("scrub", "apollo")]
+    found = result(lost)
+    assert levels(found) == {"scrub": UNTOLD, "finetune": NONE} and {*states(found).values()} == {"held"}
+    assert outcomes(found, "auc=0.9", "scrub.lira.auc=0.9") == ["inconclusive", "passed"]
+    assert levels(result([each for each in rows() if each.attack != "apollo"])) == {"scrub": NONE, "finetune": NONE}
+    plan = {"audit": {"kind": "apollo", "attacks": [*ATTACKS], "level": 0.95}}
+    nowhere = result([each for each in rows() if each.attack != "apollo"], **plan)
+    assert {*levels(nowhere).values()} == {UNTOLD}, "it failed against every method"
+    leak = [row("scrub", "lira", 0.7) if each.attack == "lira" and each.unlearner == "scrub" else each for each in lost]
+    assert levels(result(leak))["scrub"] == LEAK
+    other = [each for each in rows() if (each.unlearner, each.attack) != ("scrub", "lira")]
+    assert levels(result(other)) == {"scrub": NONE, "finetune": NONE}, "another attack is named in the warnings"
+
+
 def test_a_broken_promise_takes_back_null_results_of_its_setting_and_no_leak() -> None:
     found = result(rows(row("scrub", "lira", **BROKEN), row("finetune", "apollo", 0.7)))
     assert states(found)["promised false-alarm rates"] == "failed"
