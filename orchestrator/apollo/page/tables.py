@@ -9,7 +9,6 @@ from orchestrator.apollo.page.attacks import main_grid, matrix_grids, unlearner
 from orchestrator.apollo.page.by_setting import area_grid, difference_entry, overview_grid, setting_grids
 from orchestrator.apollo.page.forget_requests import all_foretold
 from orchestrator.apollo.page.front import trade_grid
-from orchestrator.apollo.page.paper_rule import EITHER_RULE
 from orchestrator.apollo.page.promises import void_lines, void_title
 from orchestrator.apollo.page.radii import REFERENCES, counts
 from orchestrator.apollo.page.reading import ApolloRun
@@ -59,7 +58,7 @@ def terminal_grids(run: ApolloRun) -> list[Grid]:
 
 
 def discovery_grid(run: ApolloRun) -> Grid | None:
-    """Return what false discovery rate control finds in the main setting, by access; None for older results."""
+    """Return what false discovery rate control finds in the main setting, by access; None without p-values."""
     rows = [row for row in run.result.discoveries if row.setting == run.main_setting]
     rows.sort(key=lambda row: (run.unlearners.index(row.unlearner), access_level(row.access)))
     title = run.result.headed("Points found at the promised false discovery rate")
@@ -68,7 +67,7 @@ def discovery_grid(run: ApolloRun) -> Grid | None:
 
 
 def found_points_grid(run: ApolloRun) -> Grid | None:
-    """Return the single points found in any setting; rows without a find are left out. None for older results."""
+    """Return the single points found in any setting; rows without a find are left out. None without p-values."""
     rows = run.result.discoveries
     body = [[row.setting, *discovery_line(row)] for row in rows if row.discoveries]
     rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row.claimed_fdr for row in rows))
@@ -141,8 +140,8 @@ def paper_rule_grid(run: ApolloRun) -> Grid | None:
     body = [
         [
             words(row.unlearner),
-            words(row.attack) if row.attack else EITHER_RULE,
-            DASH if row.best_tau is None else f"{row.best_tau:g}",
+            words(row.attack),
+            f"{row.best_tau:g}",
             number(row.best),
             f"{number(row.null_low)} to {number(row.null_high)}",
             small_p(row.p),

@@ -196,16 +196,13 @@ class HeatMap:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperRuleRow:
-    """A rule of the paper: its τ curve and best τ on the judged points, and where permutations put that.
-
-    Older results have one row for both rules, without ``attack``, curve and ``best_tau``.
-    """
+    """A rule of the paper: its τ curve and best τ on the judged points, and where permutations put that."""
 
     unlearner: str
-    attack: str = ""
-    taus: tuple[float, ...] = ()
-    curve: tuple[float, ...] = ()
-    best_tau: float | None = None
+    attack: str
+    taus: tuple[float, ...]
+    curve: tuple[float, ...]
+    best_tau: float
     best: float
     null_low: float
     null_high: float
@@ -228,7 +225,7 @@ class BudgetRow:
 class RadiusSide:
     """Estimated intervals of radii on one side of the boundary, flips of labels, and what they say of the intervals.
 
-    ``expected``, ``refuted``, ``open``: intervals by ``radii.answers``; older results counted flips ``inside`` them.
+    ``expected``, ``refuted``, ``open``: intervals by ``radii.answers``.
     """
 
     intervals: int
@@ -238,10 +235,9 @@ class RadiusSide:
     at_x: int
     flip: float | None = field(metadata=counted("flips"))
     early: int
-    expected: int | None = field(default=None, metadata=SPARSE)
-    refuted: int | None = field(default=None, metadata=SPARSE)
-    open: int | None = field(default=None, metadata=SPARSE)
-    inside: int | None = field(default=None, metadata=SPARSE)
+    expected: int
+    refuted: int
+    open: int
 
 
 Ends = tuple[float | None, float | None]
@@ -257,8 +253,8 @@ class RadiusPoints:
     over: tuple[Ends, ...]
     flip_under: tuple[float | None, ...]
     flip_over: tuple[float | None, ...]
-    answer_under: tuple[str | None, ...] = ()
-    answer_over: tuple[str | None, ...] = ()
+    answer_under: tuple[str | None, ...]
+    answer_over: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +265,7 @@ class RadiusRow:
     """
 
     unlearner: str
-    reference: str = "retrain"
+    reference: str
     points: int
     under: RadiusSide
     over: RadiusSide

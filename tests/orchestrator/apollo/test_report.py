@@ -127,18 +127,6 @@ def test_a_result_without_some_tables_renders_without_them(audit):
     assert "promised FDR" not in PAGE.markdown(audit)
 
 
-def test_a_result_with_one_row_for_both_rules_of_the_paper_still_renders(tmp_path, monkeypatch):
-    draw_only(monkeypatch, "paper_rule", "tau_curves")
-    result = write_run(tmp_path, targets=2, points=100)
-    new = ("attack", "taus", "curve", "best_tau")
-    rows = [{name: row[name] for name in row if name not in new} for row in result["paper_rule"][::2]]
-    (tmp_path / "result.json").write_text(json.dumps(result | {"paper_rule": rows}))
-    text = PAGE.write(tmp_path).read_text(encoding="utf-8")
-    assert (tmp_path / "figures" / "paper_rule.svg").exists() and not (tmp_path / "figures" / "tau_curves.svg").exists()
-    assert "The paper’s rules and what chance makes of them" in text
-    assert "UNDER or OVER" in PAGE.markdown(tmp_path)
-
-
 def test_text_from_the_run_is_escaped(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "draw", lambda *_: {})  # figures show neither a run's name nor its warnings
     result = write_run(tmp_path, targets=2, points=100)

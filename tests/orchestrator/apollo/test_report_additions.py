@@ -9,6 +9,7 @@ import pytest
 from matplotlib.image import imread
 from rich.console import Console
 
+from audits.statistics.radii import answers
 from orchestrator.apollo.page import matrices, privacy, radii
 from orchestrator.apollo.page.exposure import exposure_grid
 from orchestrator.apollo.page.figures import FIRST, MOST_CURVES, attack_colours
@@ -182,7 +183,9 @@ def test_radius_figure_shows_intervals_and_flips(tmp_path):
 
     def points(under, over, flips):
         spans = (tuple((low, high) for low, high in span.tolist()) for span in (under, over))
-        return RadiusPoints(**dict(zip(("under", "over"), spans, strict=True)), flip_under=flips, flip_over=(NONE,) * 3)
+        said = tuple(answers("under", under, np.array(flips), np.ones(3, bool)).tolist())
+        ends = dict(zip(("under", "over"), spans, strict=True))
+        return RadiusPoints(**ends, flip_under=flips, flip_over=(NONE,) * 3, answer_under=said, answer_over=("",) * 3)
 
     with drawing("radii"):
         figure = radii.method_radii(points(under, over, (0.3, 0.9, NONE)))
