@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.judgement.estimate import Estimate
@@ -292,9 +292,14 @@ def outcome(control: Control) -> str:
     return f"{capital(called(control))}: {STATES[control.state]}"
 
 
-def warnings(controls: Iterable[Control]) -> list[str]:
+def warnings(controls: Collection[Control]) -> list[str]:
     """Return a warning for each control that failed, but for those of null results, which a verdict alone draws."""
-    return [f"control failed: {short(each)}" for each in controls if each.state == FAILED and each.protects != NULLS]
+    several = len({each.setting for each in controls}) > 1
+    return [
+        f"control failed{f' (setting {each.setting})' if several else ''}: {short(each)}"
+        for each in controls
+        if each.state == FAILED and each.protects != NULLS
+    ]
 
 
 def lines(verdict: Verdict) -> list[str]:

@@ -15,6 +15,9 @@ from scipy.special import ndtr, ndtri
 
 from audits.statistics import discoveries, null, summary, three_way
 from orchestrator.apollo.q_values import with_q_values
+from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.rows import ApolloResult
+from orchestrator.report.result import run_of
 from tests.cases.drawn import drawn
 
 ATTACKS = {
@@ -211,6 +214,12 @@ def make_whole_run(out: Path) -> dict:
             for name, accuracy in ACCURACY.items()
         ],
     }
+    return written(whole, out)
+
+
+def written(result: dict, out: Path) -> dict:
+    """Write a result as a run does, judged by its rows, and return it."""
+    whole = judged(run_of(json.loads(json.dumps(result)), ApolloResult)).document()
     (out / "result.json").write_text(json.dumps(whole, indent=1))
     return whole
 
@@ -226,7 +235,7 @@ def write_run(
 ) -> dict:
     """Write result.json, scores.parquet and plan.yaml under ``out`` and return the result.
 
-    The files have the form of the first versions, without the fields that came later (``write_whole_run`` has all).
+    Tables that a run may lack are missing (``write_whole_run`` has all).
     """
     entries = chosen or settings(sweep)
     name = f"run of apollo {json.dumps([entries, sweep, targets, points, seed])}"
@@ -239,8 +248,6 @@ def make_run(out: Path, chosen: list[dict], sweep: bool, targets: int, points: i
     scores = score_table([entry["setting"] for entry in chosen], targets, points, seed)
     arrays = {name: scores.column(name).to_numpy(zero_copy_only=False) for name in scores.column_names}
     rows = summary.summarise(arrays, [0.05], bootstrap=200, permutations=200)
-    later = ("found_fpr_p", "found_fpr_below_p")
-    rows = [{name: value for name, value in row.items() if name not in later} for row in rows]
     utility = [
         {
             "unlearner": name,
@@ -288,7 +295,6 @@ def make_run(out: Path, chosen: list[dict], sweep: bool, targets: int, points: i
         "seconds": 134.2,
     }
     out.mkdir(parents=True, exist_ok=True)
-    (out / "result.json").write_text(json.dumps(result, indent=1))
     (out / "plan.yaml").write_text(yaml.safe_dump(PLAN, sort_keys=False))
     pq.write_table(scores, out / "scores.parquet")
-    return result
+    return written(result, out)

@@ -25,6 +25,7 @@ from rich.console import Console
 from orchestrator.api.report import Report
 from orchestrator.apollo.page import verdict as apollo_words
 from orchestrator.apollo.plan import CONTROLS
+from orchestrator.apollo.result import judging as apollo_judging
 from orchestrator.cli.finished import SCORED, headline_of, page_of
 from orchestrator.cli.main import main
 from orchestrator.engine.ci.junit import junit
@@ -138,7 +139,10 @@ def rejudged(document: Mapping[str, Any]) -> Document:
     """Return a result as its rows are judged by the rules of this version, flags and all."""
     found = page_of(document).of(json.loads(json.dumps(document)))  # type: ignore[attr-defined]  # pages of runs do
     result = getattr(found, "result", found)
-    if judge := {"gnq-target": given_judging.judged, SCORED: scored_judging.judged}.get(document["kind"]):
+    judges: dict[str, Callable[[Any], Any]] = {
+        "apollo": apollo_judging.judged, "gnq-target": given_judging.judged, SCORED: scored_judging.judged
+    }  # fmt: skip
+    if judge := judges.get(document["kind"]):
         return json.loads(json.dumps({**document, **judge(result).document()}))
     return json.loads(json.dumps({**document, **result.document(), "verdict": page_of(document).verdict(document)}))
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from audits.statistics.null import expected_misses
 from orchestrator.apollo.page.by_setting import area_entry
-from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.promises import void_title
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.apollo.result.words import words
 from orchestrator.judgement.wording import DASH
 from orchestrator.report.chance import STAR_RULE, starred
 from orchestrator.report.grid import Column, Entry, Grid, grid, group, left, red
@@ -19,7 +19,7 @@ from orchestrator.report.words import WHO, access_level
 
 def main_grid(run: ApolloRun) -> Grid:
     """Return unlearner × attack of the main setting by access: AUC, TPR and found FPR, queries, test accuracy."""
-    level = f"[{percent(run.level, 0)}]"
+    level = f"[{percent(run.result.level, 0)}]"
     columns = [left("unlearning", merge=True, narrow="short"), left("attack"), Column(f"AUC\n{level}")]
     columns.append(Column("p\n(Holm)", narrow="nothing"))
     for rate in run.rates:
@@ -49,7 +49,7 @@ def main_lines(run: ApolloRun, access: str) -> list[list[object]]:
         accuracy = number(run.utility(name).test_accuracy)
         for row in (row for row in run.rows() if (row.access, row.unlearner) == (access, name)):
             each = [rows[name, row.attack, rate] for rate in run.rates if (name, row.attack, rate) in rows]
-            over = "over points alone" if run.given else "bootstrap over targets"
+            over = "over points alone" if run.result.given else "bootstrap over targets"
             told = f"{over} {bounds(row.auc_bootstrap)}; pooled scores {number(row.auc_pooled)}"
             rates = [part for one in each for part in rate_entries(one)]
             asked = f"{round(row.queries_per_point, 1):g}"
@@ -83,7 +83,7 @@ def rate_entries(row: AttackRow) -> list[Entry]:
 def unlearner(run: ApolloRun, name: str) -> Entry:
     """Return an unlearner's name; what it is a control of, or that the given model was judged by it, beside it."""
     text, _, control = run.called(name).partition(" (")
-    if run.given and not control:
+    if run.result.given and not control:
         return Entry("given model", f"(by {text})")
     return Entry(text, f"({control}" if control else "")
 
@@ -92,15 +92,15 @@ def caption(run: ApolloRun) -> str:
     """Return the lines under the table: how to read it and how much luck to expect."""
     rows = run.rows()
     flagged = [
-        f"{words(name)}: {flag}" + ("" if run.given else f" ({count} of {use.targets} targets)")
+        f"{words(name)}: {flag}" + ("" if run.result.given else f" ({count} of {use.targets} targets)")
         for name in run.unlearners
         for use in [run.utility(name)]
         for flag, count in use.flags.items()
     ]
     lines = [
         f"{counts(run)} {STAR_RULE}.",
-        f"Of {len(rows)} AUC intervals ({percent(run.level, 0)} each), about "
-        f"{expected_misses(len(rows), run.level):.1f} are expected to miss the truth by chance.",
+        f"Of {len(rows)} AUC intervals ({percent(run.result.level, 0)} each), about "
+        f"{expected_misses(len(rows), run.result.level):.1f} are expected to miss the truth by chance.",
         *flagged,
     ]
     return "\n".join(lines)
@@ -109,13 +109,13 @@ def caption(run: ApolloRun) -> str:
 def counts(run: ApolloRun) -> str:
     """Return how many targets and points the main table is about."""
     first = run.rows()[0]
-    whose = "One given model" if run.given else f"{first.targets} targets"
+    whose = "One given model" if run.result.given else f"{first.targets} targets"
     return f"{whose}, {first.forget} forgotten and {first.unseen} unseen points in all."
 
 
 def matrix_grids(run: ApolloRun) -> list[Grid]:
     """Return attacks × unlearners for runs of many rows: AUC, then TPR and found FPR at each promised rate."""
-    title = run.result.headed(f"AUC [{percent(run.level, 0)}], * where beyond chance by p (Holm) and interval")
+    title = run.result.headed(f"AUC [{percent(run.result.level, 0)}], * where beyond chance by p (Holm) and interval")
     found = [matrix(run, "auc", title, run.fpr, area_entry)]
     for rate in run.rates:
         title = f"TPR / found FPR at a promised FPR of {rate:g}"

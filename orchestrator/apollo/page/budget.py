@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.result.rows import BudgetRow
+from orchestrator.apollo.result.words import heading, words
 from orchestrator.report.axes import is_logarithmic, value_axis
 from orchestrator.report.style import DASHES, INK, MARKERS, SERIES
 

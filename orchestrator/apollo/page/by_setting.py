@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from audits.statistics.discoveries import judge
 from audits.statistics.summary import Cell, Difference, cells, paired_difference, per_target_auc
-from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.sweeps import swept_attacks
 from orchestrator.apollo.result.rows import AttackRow
+from orchestrator.apollo.result.words import words
 from orchestrator.apollo.score_table import POOLED
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.wording import DASH
@@ -47,7 +47,9 @@ def area_grid(run: ApolloRun, attack: str) -> Grid:
     }
     title = f"AUC of {words(attack)} by setting, * where beyond chance by p (Holm, within the setting) and interval"
     found = crossed(run, f"auc-by-setting-{attack}", title, run.settings, body, intervals=True)
-    return replace(found, notes=best_lines(best, lambda row: words(str(row.unlearner)), run.level, "orch tune apollo"))
+    return replace(
+        found, notes=best_lines(best, lambda row: words(str(row.unlearner)), run.result.level, "orch tune apollo")
+    )
 
 
 def area_entry(row: AttackRow, *, best: bool = False) -> Entry:
@@ -66,9 +68,9 @@ def difference_grids(run: ApolloRun, attack: str) -> list[Grid]:
             base = areas.get((run.main_setting, name, attack))
             control = areas.get((setting, name, CONTROL))
             if own and base and own.keys() == base.keys() and len(own) > 1 and setting != run.main_setting:
-                changes[setting, name] = difference_entry(paired_difference(own, base, run.level))
+                changes[setting, name] = difference_entry(paired_difference(own, base, run.result.level))
             if own and control and len(own) > 1:
-                gains[setting, name] = difference_entry(paired_difference(own, control, run.level))
+                gains[setting, name] = difference_entry(paired_difference(own, control, run.result.level))
     found = []
     if changes:
         others = [setting for setting in run.settings if setting != run.main_setting]
@@ -138,7 +140,7 @@ def crossed(
 
     ``intervals``: entries have some, which a terminal shows where those of all columns fit.
     """
-    level = f"\n[{percent(run.level, 0)}]" if intervals else ""
+    level = f"\n[{percent(run.result.level, 0)}]" if intervals else ""
     shown = [unlearner for unlearner in unlearners_of(run) if any(unlearner == column for _, column in body)]
     lines = [[setting, *(body.get((setting, unlearner), DASH) for unlearner in shown)] for setting in settings]
     columns = [Column(run.called(unlearner).replace(" (", "\n(") + level, narrow="together") for unlearner in shown]

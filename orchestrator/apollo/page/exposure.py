@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.apollo.page.forget_requests import requests_by_point
-from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.promises import void_title
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import ExposedPoint, ExposureList
+from orchestrator.apollo.result.words import words
 from orchestrator.report.grid import Entry, Grid, grid, left
 from orchestrator.report.numbers import VOID, number, percent
 from orchestrator.report.pictures import MOST_POINTS, Images, pixels_of, thumbnail

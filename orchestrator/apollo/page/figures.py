@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from audits.statistics import intervals, roc
 from audits.statistics.summary import Cell, per_target_auc
-from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
+from orchestrator.apollo.result.words import heading, words
 from orchestrator.report.numbers import percent
 from orchestrator.report.style import ACCESS, DASHES, INK, MUTED, PAPER, SERIES
 
@@ -68,8 +68,10 @@ def forest(run: ApolloRun) -> Figure:
     margin = 0.5 / figure.get_figheight()
     between = 0.5 / (0.34 * len(attacks))
     figure.subplots_adjust(wspace=0.09, hspace=between, bottom=margin, top=1.0 - margin)
-    over = "points and shadows" if run.given else "targets"
-    figure.supxlabel(f"AUC with {percent(run.level, 0)} interval over {over} (dashed: chance)", fontsize=9, y=0.0)
+    over = "points and shadows" if run.result.given else "targets"
+    figure.supxlabel(
+        f"AUC with {percent(run.result.level, 0)} interval over {over} (dashed: chance)", fontsize=9, y=0.0
+    )
     _forest_legend(figure, run)
     return figure
 
@@ -107,7 +109,7 @@ def roc_curves(run: ApolloRun, *, logarithmic: bool) -> Figure:
             cell = run.cells.get((unlearner, attack))
             if cell is not None:
                 style = {"color": colour, "linestyle": DASHES[index % len(DASHES)]}
-                _curve(axes, cell, grid, run.level, style, band=attack in BANDED)
+                _curve(axes, cell, grid, run.result.level, style, band=attack in BANDED)
         axes.axvline(run.fpr, color=MUTED, linewidth=0.7)
         axes.set_title(heading(unlearner))
         if logarithmic:

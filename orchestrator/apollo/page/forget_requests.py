@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import RequestRow
+from orchestrator.apollo.result.words import words
 from orchestrator.report.grid import Grid, grid, left
 from orchestrator.report.numbers import entry, percent
 from orchestrator.report.words import ranking_words
@@ -40,7 +40,7 @@ def foretold(run: ApolloRun, setting: str | None = None) -> Grid | None:
         for name in run.unlearners
         for attack in run.attacks
     ]
-    title = f"rank correlation with the attack over forget requests [{percent(run.level, 0)}]"
+    title = f"rank correlation with the attack over forget requests [{percent(run.result.level, 0)}]"
     return grid("forget-requests", title, [left("unlearning"), left("attack"), *head], body)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.plan import CONTROLS
 from orchestrator.apollo.result.rows import Front, FrontRow
+from orchestrator.apollo.result.words import heading, words
 from orchestrator.judgement.wording import DASH
 from orchestrator.report.chance import starred
 from orchestrator.report.grid import Entry, Grid, bold, grid, left
@@ -79,7 +79,7 @@ def trade_grid(run: ApolloRun) -> Grid | None:
     front = run.result.front
     if front is None:
         return None
-    level = percent(run.level, 0)
+    level = percent(run.result.level, 0)
     rows = {(row.setting, row.unlearner): row for row in run.result.table if row.attack == front.attack}
     found = {name: row.control_of for (_, name), row in rows.items() if row.control_of}
     controls = sorted(found, key=lambda name: CONTROLS.index(found[name]))

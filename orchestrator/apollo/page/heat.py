@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from orchestrator.apollo.page.glossary import heading
 from orchestrator.apollo.result.rows import HeatMap
+from orchestrator.apollo.result.words import heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

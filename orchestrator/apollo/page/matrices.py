@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from audits.statistics.discoveries import judge
-from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import ThreeWayRow
+from orchestrator.apollo.result.words import heading, words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

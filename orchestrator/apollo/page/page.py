@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.apollo.page import figures, heat, matrices, privacy, sweeps
-from orchestrator.apollo.page.answer import answer
 from orchestrator.apollo.page.attacks import counts, main_grid
 from orchestrator.apollo.page.budget import budget_curves
 from orchestrator.apollo.page.by_setting import setting_grids
 from orchestrator.apollo.page.exposure import exposure_grid, shown_images
 from orchestrator.apollo.page.forget_requests import foretold, request_words
 from orchestrator.apollo.page.front import trade_figure, trade_grid
-from orchestrator.apollo.page.glossary import GLOSSARY, OF_ONE_MODEL, words
+from orchestrator.apollo.page.glossary import GLOSSARY, OF_ONE_MODEL
 from orchestrator.apollo.page.paper_rule import paper_rule_figure, tau_curves
 from orchestrator.apollo.page.radii import REFERENCES, figure_name, method_radii
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
@@ -34,8 +33,10 @@ from orchestrator.apollo.page.tables import (
 )
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.apollo.result.rows import ApolloResult, ExposureList
+from orchestrator.apollo.result.words import words
 from orchestrator.apollo.split import Split
 from orchestrator.report import writing
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
 from orchestrator.report.pictures import Images
@@ -58,13 +59,14 @@ def fill(run: ApolloRun, out: Path, images: Images) -> Path:
         "orchestrator.apollo.page",
         run.result,
         svgs,
-        answer=answer(run),
+        answer=run.result.verdict,
+        all_controls=controls_grid(run.result.controls, words),
         named=words,
         verdict=verdict(run),
         audited=_audited(run),
         effort=_effort(run),
         counts=counts(run),
-        level=percent(run.level, 0),
+        level=percent(run.result.level, 0),
         attacks=main_grid(run),
         gains=gain_grid(run),
         utility=utility_grid(run),
@@ -82,9 +84,9 @@ def fill(run: ApolloRun, out: Path, images: Images) -> Path:
         radius_figures=[
             (figure_name(row), words(row.unlearner), REFERENCES[row.reference]) for row in run.result.radii
         ],
-        glossary=GLOSSARY | (OF_ONE_MODEL if run.given else {}),
-        given=run.given,
-        over="points" if run.given else "targets",
+        glossary=GLOSSARY | (OF_ONE_MODEL if run.result.given else {}),
+        given=run.result.given,
+        over="points" if run.result.given else "targets",
         words=words,
     )
 
@@ -126,14 +128,14 @@ def _audited(run: ApolloRun) -> str:
     methods = ", ".join(words(name) for name in run.unlearners)
     by = (
         f"given model {look_up(plan, 'target.weights')}, judged by shadows unlearned by"
-        if run.given
+        if run.result.given
         else "unlearned by"
     )
     parts = [f"{look_up(plan, 'model.name')} on {look_up(plan, 'data.name')}", f"{by} {methods}"]
     if shadows := look_up(plan, "shadow_model.name"):
         parts.append(f"attacked with shadows of {shadows}")
     split = {name: look_up(plan, f"split.{name}") for name in ("forget", "train_size")}
-    if all(split.values()) and not run.given:
+    if all(split.values()) and not run.result.given:
         parts.append(f"{Split.model_validate_json(json.dumps(split)).forget_words()} forgotten")
     return "; ".join(parts) + "."
 
@@ -141,12 +143,12 @@ def _audited(run: ApolloRun) -> str:
 def _effort(run: ApolloRun) -> str:
     """Return numbers of models and seconds in one line."""
     shadows = look_up(run.result.plan, SHADOWS) or look_up(run.result.plan, "split.shadows")
-    targets = "one given model" if run.given else f"{run.rows()[0].targets} target models"
+    targets = "one given model" if run.result.given else f"{run.rows()[0].targets} target models"
     parts = [targets, f"{shadows} shadow models per set" if shadows else ""]
     return writing.effort(run.result, parts)
 
 
 PAGE = RunPage(
-    read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, closing_lines, answer,
+    read_apollo_run, ApolloRun.of, fill, images, all_grids, terminal_grids, closing_lines,
     form=lambda document: ApolloResult,
 )  # fmt: skip

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.result.rows import PaperRuleRow
+from orchestrator.apollo.result.words import heading, words
 from orchestrator.report.numbers import small_p
 from orchestrator.report.style import DASHES, GRID, INK, LABELS, SERIES
-
-EITHER_RULE = "UNDER or OVER"
-"""The rule of rows of older results, which took the better of both."""
 
 
 def paper_rule_figure(rows: Sequence[PaperRuleRow]) -> Figure | None:
@@ -34,21 +31,20 @@ def paper_rule_figure(rows: Sequence[PaperRuleRow]) -> Figure | None:
         axes.set_yticks(range(len(unlearners)), [heading(name) for name in unlearners])
         axes.set_ylim(len(unlearners) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
-        axes.set_title(words(attack) if attack else EITHER_RULE)
+        axes.set_title(words(attack))
     figure.supxlabel("best balanced accuracy over τ, picked on the judged points", fontsize=9)
     return figure
 
 
 def tau_curves(rows: Sequence[PaperRuleRow]) -> Figure | None:
-    """Draw, per rule (panel), balanced accuracy against τ, a line per unlearning method; None without curves."""
-    drawn = [row for row in rows if row.curve]
-    if not drawn:
+    """Draw, per rule (panel), balanced accuracy against τ, a line per unlearning method; None without rows."""
+    if not rows:
         return None
-    unlearners, attacks = (list(dict.fromkeys(getattr(row, name) for row in drawn)) for name in ("unlearner", "attack"))
+    unlearners, attacks = (list(dict.fromkeys(getattr(row, name) for row in rows)) for name in ("unlearner", "attack"))
     figure = Figure(figsize=(3.4 * len(attacks) + 0.6, 3.4), layout="constrained")
     panels = figure.subplots(1, len(attacks), sharex=True, sharey=True, squeeze=False)[0]
     for axes, attack in zip(panels, attacks, strict=True):
-        for row in (row for row in drawn if row.attack == attack):
+        for row in (row for row in rows if row.attack == attack):
             place = unlearners.index(row.unlearner)
             look = {"color": SERIES[place % len(SERIES)], "linestyle": DASHES[place % len(DASHES)]}
             axes.plot(row.taus, row.curve, label=heading(row.unlearner), **look)

@@ -11,9 +11,9 @@ from matplotlib.ticker import FuncFormatter
 
 from audits.statistics.discoveries import judge
 from audits.statistics.intervals import student_quantile
-from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.swept import panels, rows_along
+from orchestrator.apollo.result.words import heading, words
 from orchestrator.report.axes import is_logarithmic, value_axis
 from orchestrator.report.numbers import percent
 from orchestrator.report.style import DASHES, INK, MARKERS, SERIES
@@ -28,7 +28,7 @@ MOST_COLUMNS = 4
 def accuracy_losses(run: ApolloRun, unlearner: str) -> list[float]:
     """Return, per target, the test accuracy that unlearning cost; from ``identity`` where it was not kept itself."""
     kept = [row for row in run.result.utility if run.control_of(row.unlearner) == "identity"]
-    whole = {row.target: row.test_accuracy for row in kept if not run.given}  # which is not its original there
+    whole = {row.target: row.test_accuracy for row in kept if not run.result.given}  # which is not its original there
     losses = []
     for row in run.result.utility:
         before = whole.get(row.target) if row.test_accuracy_before is None else row.test_accuracy_before
@@ -52,7 +52,7 @@ def privacy_utility(run: ApolloRun) -> Figure | None:
         axes.errorbar(
             float(np.mean(losses)),
             float(row.auc),
-            xerr=half_width(losses, run.level),
+            xerr=half_width(losses, run.result.level),
             yerr=np.array([row.auc.errors]).T,
             fmt=MARKERS[index % len(MARKERS)],
             color=SERIES[index % len(SERIES)],

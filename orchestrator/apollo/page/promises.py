@@ -1,21 +1,17 @@
-"""Promised false-positive rates in words: kept, on the careful side, or broken, and what is void then."""
+"""Promised false-positive rates in words: on the careful side, or broken, and what is void then."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from audits.statistics import controls
-from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import AttackRow
-from orchestrator.judgement.wording import capital
-from orchestrator.report.numbers import number, percent
+from orchestrator.apollo.result.words import words
+from orchestrator.judgement.wording import capital, named
+from orchestrator.report.numbers import number
 from orchestrator.report.sentence import Sentence
 
 BROKEN = "Promised rates did not hold"
-UNLIKE = "judged by their intervals, since shadows are trained unlike the targets"
-UNVOUCHED = "judged by their intervals, since shadows may be made unlike the given model"
-MOST_NAMED = 6
 
 
 def void_words(run: ApolloRun) -> str:
@@ -23,10 +19,10 @@ def void_words(run: ApolloRun) -> str:
     rows = [row for row in run.result.table if row.void]
     if not rows:
         return ""
-    named = ", ".join(void_attack(run, name) for name in dict.fromkeys(row.attack for row in rows))
+    attacks = ", ".join(void_attack(run, name) for name in dict.fromkeys(row.attack for row in rows))
     points = run.result.exposed.points if run.result.exposed else ()
     listed = " and exposure list" if any(point.void for point in points) else ""
-    return f"for {named}: their TPR, p- and q-values{listed} are void and must not be quoted"
+    return f"for {attacks}: their TPR, p- and q-values{listed} are void and must not be quoted"
 
 
 def void_attack(run: ApolloRun, attack: str) -> str:
@@ -47,8 +43,8 @@ def some(void: Sequence[AttackRow], own: Sequence[AttackRow], name: str, before:
     if part.keys() == whole.keys():
         return ""
     many = f"{len(part)} of {len(whole)} {name}s"
-    named = map(words, part) if name == "unlearner" else part
-    return before + (" and ".join(named) if len(part) <= 3 else many)
+    called = map(words, part) if name == "unlearner" else part
+    return before + (" and ".join(called) if len(part) <= 3 else many)
 
 
 def void_lines(run: ApolloRun) -> list[str]:
@@ -57,37 +53,19 @@ def void_lines(run: ApolloRun) -> list[str]:
     return [f"{BROKEN} {text}"] if text else []
 
 
-def promise_sentences(run: ApolloRun) -> tuple[list[Sentence], list[Sentence]]:
-    """Return what a verdict says of the promised rate: before all else where one is broken, and after the methods."""
-    rows = run.rows()
-    missed = [row for row in rows if row.found_fpr_off]
-    tests = sum(row.found_fpr_p is not None for row in run.result.table)
-    head = f"Promised false-positive rate of {run.fpr * 100:g}\N{NO-BREAK SPACE}%"
-    rule = f"after Holm’s correction over the {tests} found rates of the run"
+def broken(run: ApolloRun) -> list[Sentence]:
+    """Return what stands before all else where a promised rate is broken; nothing where all were kept."""
     text = void_words(run)
-    first = [Sentence("bad", BROKEN, f"{capital(text)}. {STANDS}")] if text else []
-    if not missed:
-        kept = f"Kept: the found rate is above it in none of {len(rows)} rows {rule}.{careful(rows)}"
-        return first, [Sentence("good", head, kept)]
-    names = ", ".join(
-        f"{words(row.unlearner)} × {words(row.attack)} (found {percent(row.found_fpr.value)})"
-        for row in missed[:MOST_NAMED]
-    )
-    more = f" and {len(missed) - MOST_NAMED} more" if len(missed) > MOST_NAMED else ""
-    unlike = UNVOUCHED if run.given else UNLIKE
-    how = f"also {rule}" if all(controls.off(row.found_fpr_p_holm, run.level) for row in missed) else unlike
-    broken = f"Not kept in {len(missed)} of {len(rows)} rows, {how}: {names}{more}.{careful(rows)}"
-    return first, [Sentence("bad", head, broken)]
+    return [Sentence("bad", BROKEN, f"{capital(text)}. {STANDS}")] if text else []
 
 
-def careful(rows: Sequence[AttackRow]) -> str:
-    """Return a sentence about the rows whose found rate is below the promise, which voids nothing; "" without any."""
-    below = [row for row in rows if row.found_fpr_below]
+def careful(rows: Sequence[AttackRow]) -> list[Sentence]:
+    """Return a sentence about rows whose found rate is below the promise, which voids nothing; nothing without any."""
+    below = [f"{words(row.unlearner)} × {words(row.attack)}" for row in rows if row.found_fpr_below]
     if not below:
-        return ""
-    named = ", ".join(f"{words(row.unlearner)} × {words(row.attack)}" for row in below[:MOST_NAMED])
-    more = f" and {len(below) - MOST_NAMED} more" if len(below) > MOST_NAMED else ""
-    return f" It is below the promise in {len(below)}, which is safe but understates the TPR: {named}{more}."
+        return []
+    text = f"In {len(below)} of {len(rows)} rows, which is safe but understates the TPR: {named(below)}."
+    return [Sentence("plain", "Found rates below the promise", text)]
 
 
 STANDS = (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from audits.statistics.radii import EXPECTED, OPEN, REFUTED, Side, answers
+from audits.statistics.radii import EXPECTED, OPEN, REFUTED, Side
 from orchestrator.apollo.result.rows import RadiusPoints, RadiusRow
 from orchestrator.report.style import GRID, INK, LABELS, SERIES
 
@@ -31,21 +30,15 @@ def figure_name(row: RadiusRow) -> str:
 
 
 def told(points: RadiusPoints, side: Side) -> NDArray[np.str_]:
-    """Return what labels say of each interval of a side; of older results, as if they were asked inside each."""
+    """Return what labels say of each interval of a side."""
     kept = points.answer_under if side == "under" else points.answer_over
-    if kept:
-        return np.array([answer or "" for answer in kept])
-    span, flip = columns(points, side)
-    return answers(side, span, flip, np.ones(len(flip), dtype=bool))
+    return np.array([answer or "" for answer in kept], dtype=str)
 
 
 def counts(row: RadiusRow, side: Side) -> tuple[int, int, int]:
     """Return how many intervals of a side the labels bear out, refute, and leave open."""
     own = row.under if side == "under" else row.over
-    if own.expected is not None and own.refuted is not None and own.open is not None:
-        return own.expected, own.refuted, own.open
-    found = Counter(told(row.candidates, side).tolist())
-    return found[EXPECTED], found[REFUTED], found[OPEN]
+    return own.expected, own.refuted, own.open
 
 
 def columns(points: RadiusPoints, side: Side) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 
 from audits.errors import BadInput
 from audits.statistics.summary import Cell, cells
-from orchestrator.apollo.page.glossary import words
-from orchestrator.apollo.result.controls import judged
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow
-from orchestrator.apollo.result.void import marked
-from orchestrator.report.chance import unsure
-from orchestrator.report.result import look_up, read_run, read_scores, run_of
+from orchestrator.apollo.result.words import words
+from orchestrator.report.result import read_run, read_scores, run_of
 from orchestrator.report.words import access_level
 
 
@@ -46,21 +43,7 @@ class ApolloRun:
     @classmethod
     def of(cls, document: Mapping[str, Any], scores: Mapping[str, NDArray[Any]] | None = None) -> Self:
         """Return the run that the content of result.json describes."""
-        return cls(controlled(run_of(document, ApolloResult)), scores or {})
-
-    @property
-    def level(self) -> float:
-        """Confidence level of the intervals."""
-        return level_of(self.result)
-
-    def unsure(self, row: AttackRow) -> bool:
-        """Say whether the points of a row are told apart, but its interval does not say so."""
-        return unsure(row, self.level)
-
-    @property
-    def units(self) -> str:
-        """What makes intervals wide where points are told apart: models that disagree, or a lack of points."""
-        return "shadows" if self.given else "targets" if self.rows()[0].targets > 1 else "points"
+        return cls(run_of(document, ApolloResult), scores or {})
 
     @cached_property
     def rates(self) -> list[float]:
@@ -71,16 +54,6 @@ class ApolloRun:
     def fpr(self) -> float:
         """The promised false-positive rate of most tables: the first one."""
         return self.rates[0]
-
-    @property
-    def given(self) -> bool:
-        """Is a given model audited? Rows about methods are then all of it, those of controls of the plan's own."""
-        return bool(look_up(self.result.plan, "target"))
-
-    @property
-    def original(self) -> bool:
-        """Is the control ``identity`` the given model before unlearning, and no model of the plan's own?"""
-        return self.given and look_up(self.result.plan, "target.original") is not None
 
     @property
     def main_setting(self) -> str:
@@ -94,8 +67,7 @@ class ApolloRun:
 
     def rows(self, setting: str | None = None, rate: float | None = None) -> list[AttackRow]:
         """Return the rows of a setting (the main one by default) at a promised rate (the first by default)."""
-        wanted = setting or self.main_setting, rate or self.fpr
-        return [row for row in self.result.table if (row.setting, row.promised_fpr) == wanted]
+        return self.result.rows(setting or self.main_setting, rate)
 
     @cached_property
     def unlearners(self) -> list[str]:
@@ -150,19 +122,9 @@ class ApolloRun:
         return Utility(**means, flags={flag: flags.count(flag) for flag in dict.fromkeys(flags)}, targets=len(rows))
 
 
-def level_of(result: ApolloResult) -> float:
-    """Return the confidence level of the intervals."""
-    return float(look_up(result.plan, "audit.level") or 0.95)
-
-
-def controlled(result: ApolloResult) -> ApolloResult:
-    """Return a result whose rows are judged by the rule of this version, also one that an older version wrote."""
-    return marked(replace(result, table=judged(result.table, level_of(result))))
-
-
 def read_apollo_run(out: Path) -> ApolloRun:
     """Read result.json and scores.parquet of a run; raise BadInput as ``read_run`` does."""
-    run = ApolloRun(controlled(read_run(out, ApolloResult)), read_scores(out))
+    run = ApolloRun(read_run(out, ApolloResult), read_scores(out))
     if not run.rows():
         raise BadInput(f"{out / 'result.json'} has no table rows for setting {run.main_setting!r}")
     return run

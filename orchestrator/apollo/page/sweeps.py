@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from audits.statistics.discoveries import judge
-from orchestrator.apollo.page.glossary import heading, words
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.swept import panels, rows_along
+from orchestrator.apollo.result.words import heading, words
 from orchestrator.report.axes import is_logarithmic, value_axis
 from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, SERIES
 from orchestrator.report.swept import Panel

@@ -9,16 +9,16 @@ from orchestrator.apollo.page.attacks import main_grid, matrix_grids, unlearner
 from orchestrator.apollo.page.by_setting import area_grid, difference_entry, overview_grid, setting_grids
 from orchestrator.apollo.page.forget_requests import all_foretold
 from orchestrator.apollo.page.front import trade_grid
-from orchestrator.apollo.page.glossary import words
-from orchestrator.apollo.page.paper_rule import EITHER_RULE
 from orchestrator.apollo.page.promises import void_lines, void_title
 from orchestrator.apollo.page.radii import REFERENCES, counts
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.verdict import search_gains
 from orchestrator.apollo.result.rows import DiscoveryRow
+from orchestrator.apollo.result.words import words
 from orchestrator.apollo.stages.radii import WAYS
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.wording import DASH
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.grid import Entry, Grid, grid, left, red
 from orchestrator.report.numbers import VOID, bounds, entry, number, percent, small_p
 from orchestrator.report.words import access_level
@@ -28,7 +28,7 @@ MOST_ROWS = 60
 
 
 def all_grids(run: ApolloRun) -> list[Grid]:
-    """Return the tables of a run: main table, settings, single points, uniqueness, three groups, gains, utility."""
+    """Return the tables of a run: main table, settings, single points, and so on to utility and controls."""
     grids = [
         *(matrix_grids(run) if len(run.rows()) * len(run.rates) > MOST_ROWS else [main_grid(run)]),
         overview_grid(run),
@@ -41,6 +41,7 @@ def all_grids(run: ApolloRun) -> list[Grid]:
         paper_rule_grid(run),
         radius_grid(run),
         utility_grid(run),
+        controls_grid(run.result.controls, words),
     ]
     return [each for each in grids if each]
 
@@ -57,7 +58,7 @@ def terminal_grids(run: ApolloRun) -> list[Grid]:
 
 
 def discovery_grid(run: ApolloRun) -> Grid | None:
-    """Return what false discovery rate control finds in the main setting, by access; None for older results."""
+    """Return what false discovery rate control finds in the main setting, by access; None without p-values."""
     rows = [row for row in run.result.discoveries if row.setting == run.main_setting]
     rows.sort(key=lambda row: (run.unlearners.index(row.unlearner), access_level(row.access)))
     title = run.result.headed("Points found at the promised false discovery rate")
@@ -66,7 +67,7 @@ def discovery_grid(run: ApolloRun) -> Grid | None:
 
 
 def found_points_grid(run: ApolloRun) -> Grid | None:
-    """Return the single points found in any setting; rows without a find are left out. None for older results."""
+    """Return the single points found in any setting; rows without a find are left out. None without p-values."""
     rows = run.result.discoveries
     body = [[row.setting, *discovery_line(row)] for row in rows if row.discoveries]
     rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(row.claimed_fdr for row in rows))
@@ -79,7 +80,7 @@ def found_points_grid(run: ApolloRun) -> Grid | None:
 
 def discovery_columns(run: ApolloRun) -> list[object]:
     """Return the columns of ``discovery_line``."""
-    level = f"[{percent(run.level, 0)}]"
+    level = f"[{percent(run.result.level, 0)}]"
     columns: list[object] = [left("unlearning"), left("attack"), left("access")]
     return [*columns, "promised FDR", "points found", f"found FDP {level}", f"power {level}"]
 
@@ -102,7 +103,7 @@ def three_way_grid(run: ApolloRun) -> Grid | None:
     rows = [row for row in run.result.three_way if row.setting == run.main_setting]
     if not rows:
         return None
-    level = f"[{percent(run.level, 0)}]"
+    level = f"[{percent(run.result.level, 0)}]"
     pairs = [f"{' / '.join(pair.groups)}\nAUC {level}" for pair in rows[0].pairs]
     body = [
         [
@@ -130,7 +131,7 @@ def gain_grid(run: ApolloRun) -> Grid | None:
         for gain in search_gains(run)
     ]
     columns = [left("unlearning", merge=True), left("attack"), left("minus")]
-    head = [*columns, f"difference of AUC [{percent(run.level, 0)}]", "p (paired t, uncorrected)"]
+    head = [*columns, f"difference of AUC [{percent(run.result.level, 0)}]", "p (paired t, uncorrected)"]
     return grid("gains", run.result.headed("Attacks compared, target by target"), head, body) if body else None
 
 
@@ -139,8 +140,8 @@ def paper_rule_grid(run: ApolloRun) -> Grid | None:
     body = [
         [
             words(row.unlearner),
-            words(row.attack) if row.attack else EITHER_RULE,
-            DASH if row.best_tau is None else f"{row.best_tau:g}",
+            words(row.attack),
+            f"{row.best_tau:g}",
             number(row.best),
             f"{number(row.null_low)} to {number(row.null_high)}",
             small_p(row.p),
@@ -159,21 +160,22 @@ def utility_grid(run: ApolloRun) -> Grid:
         use = run.utility(name)
         if not use.targets:
             continue
+        given = run.result.given
         flags = ", ".join(
-            flag if run.given else f"{flag} ({count} of {use.targets} targets)" for flag, count in use.flags.items()
+            flag if given else f"{flag} ({count} of {use.targets} targets)" for flag, count in use.flags.items()
         )
         accuracies = map(number, (use.retain_accuracy, use.forget_accuracy, use.test_accuracy))
         spent = (DASH if math.isnan(each) else f"{each:.2f}" for each in (use.distance, use.seconds))
         body.append(
             [
-                unlearner(run, name) if run.given else run.called(name),
+                unlearner(run, name) if given else run.called(name),
                 *accuracies,
                 *spent,
                 Entry(flags, tone=red(bool(flags))),
             ]
         )
     columns = [left("unlearning"), "retained\npoints", "forgotten\npoints", "test\npoints", "distance\n‖θ_u − θ‖"]
-    title = run.result.headed("Accuracy after unlearning" + ("" if run.given else ", means over targets"))
+    title = run.result.headed("Accuracy after unlearning" + ("" if run.result.given else ", means over targets"))
     return grid("utility", title, [*columns, "seconds\na model", left("flags")], body)
 
 

@@ -1,4 +1,4 @@
-"""The verdict of an Apollo run in detail: broken promises, each unlearner, controls, and what luck would explain."""
+"""The verdict of an Apollo run in detail: broken promises, each unlearner, and what luck would explain."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from audits.statistics.chance import BELOW, NULL
 from audits.statistics.null import expected_misses
 from audits.statistics.one_target import SAYS
 from audits.statistics.summary import Difference, paired_difference, per_target_auc
-from orchestrator.apollo.page.glossary import heading, words
-from orchestrator.apollo.page.promises import promise_sentences
+from orchestrator.apollo.page.promises import broken, careful
 from orchestrator.apollo.page.reading import ApolloRun
-from orchestrator.apollo.result.controls import HELD, OFF_CHANCE
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
-from orchestrator.apollo.result.void import place
+from orchestrator.apollo.result.words import heading, words
 from orchestrator.judgement.wording import ACCESS
-from orchestrator.report.chance import standing_of
+from orchestrator.report.chance import standing_of, unsure
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.sentence import Sentence
 from orchestrator.report.words import access_level
@@ -53,24 +51,21 @@ def area(row: AttackRow) -> str:
 
 def verdict(run: ApolloRun) -> list[Sentence]:
     """Return the statements about the main setting, in the order in which they should be read."""
-    broken, promise = promise_sentences(run)
     found = [_unlearner(run, name) for name in run.unlearners if run.control_of(name) is None]
     return [
-        *broken,
+        *broken(run),
         *found,
         *_exposed(run),
-        _retrain(run),
-        _identity(run),
-        *promise,
+        *careful(run.rows()),
         _luck(run),
-        *([_scope(run)] if run.given else []),
+        *([_scope(run)] if run.result.given else []),
     ]
 
 
 def _scope(run: ApolloRun) -> Sentence:
     own = (
         "The control identity is the target before unlearning, retrain a model trained by the plan on its members"
-        if run.original
+        if run.result.original
         else "The controls are models trained by the plan on the target’s members"
     )
     text = (
@@ -82,54 +77,7 @@ def _scope(run: ApolloRun) -> Sentence:
 
 def differs(run: ApolloRun, row: AttackRow) -> bool:
     """Say whether a row differs from chance, in either direction, after the correction."""
-    return standing_of(row, run.level) != NULL
-
-
-def _retrain(run: ApolloRun) -> Sentence:
-    rows = [row for row in run.rows() if row.control_of == "retrain"]
-    head = "Control: retrained from scratch"
-    if not rows:
-        return Sentence("bad", head, "Not in this run, so false alarms of the audit itself would go unnoticed.")
-    off = [row for row in rows if row.control == OFF_CHANCE]
-    tests = len({place(row) for row in run.result.table if row.control_of == "retrain"})
-    everywhere = "" if tests == len(rows) else f" over the {tests} of all settings"
-    if off:
-        found = "; ".join(area(row) for row in off)
-        return Sentence(
-            "bad",
-            head,
-            f"Differs from chance after Holm’s correction{everywhere}, which must not happen: {found}. Forgotten and "
-            "unseen points differ in something other than unlearning. Explain this before you read on.",
-        )
-    smallest = min(1.0 if row.control_p_holm is None else row.control_p_holm for row in rows)
-    return Sentence(
-        "good",
-        head,
-        f"As it should be, none of {len(rows)} attacks differs from chance (smallest Holm p = {smallest:.2f}"
-        f"{everywhere}).",
-    )
-
-
-def _identity(run: ApolloRun) -> Sentence:
-    rows = [row for row in run.rows() if row.control_of == "identity"]
-    head = "Control: nothing unlearned (identity)"
-    if not rows:
-        return Sentence("bad", head, "Not in this run, so a null result may only mean that the audit has no power.")
-    above = [row for row in rows if row.control == HELD]
-    if not above:
-        return Sentence(
-            "bad",
-            head,
-            "No attack is above chance, by its test and its interval, even where nothing was unlearned. This audit has "
-            "no power, and its null results mean nothing.",
-        )
-    best = max(above, key=lambda row: float(row.auc))
-    return Sentence(
-        "good",
-        head,
-        f"The audit recognises memorised points: {len(above)} of {len(rows)} attacks are above chance, the strongest "
-        f"is {area(best)}.{_nulls(run, rows)}",
-    )
+    return standing_of(row, run.result.level) != NULL
 
 
 def _unlearner(run: ApolloRun, name: str) -> Sentence:
@@ -138,14 +86,15 @@ def _unlearner(run: ApolloRun, name: str) -> Sentence:
     above = [row for row in starred if row.access != "oracle"]
     flags = run.utility(name)
     note = "".join(
-        f" {flag.capitalize()}{'' if run.given else f' on {count} of {flags.targets} targets'}."
+        f" {flag.capitalize()}{'' if run.result.given else f' on {count} of {flags.targets} targets'}."
         for flag, count in flags.flags.items()
     )
-    head = f"Given model, by shadows of {words(name)}" if run.given else heading(name)
+    head = f"Given model, by shadows of {words(name)}" if run.result.given else heading(name)
     if oracle := "; ".join(area(row) for row in starred if row.access == "oracle"):
         note = f" By the oracle, which is no attack: {oracle}.{note}"
     if not above:
-        said = "No attack is above chance." if not any(run.unsure(row) for row in rows) else "No leak can be told."
+        doubt = any(unsure(row, run.result.level) for row in rows)
+        said = "No leak can be told." if doubt else "No attack is above chance."
         return Sentence("plain", head, f"{said}{_nulls(run, rows)}{note}")
     found = "; ".join(_strongest(above, access) for access in sorted({row.access for row in above}, key=access_level))
     return Sentence("leak", head, f"Forgotten points can be recognised {found}.{_nulls(run, rows)}{note}")
@@ -161,10 +110,12 @@ def _strongest(above: list[AttackRow], access: str) -> str:
 def _nulls(run: ApolloRun, rows: list[AttackRow]) -> str:
     """Return a sentence that names the attacks without a result, and those significantly below chance."""
     null = [words(row.attack) for row in rows if not differs(run, row)]
-    below = [words(row.attack) for row in rows if standing_of(row, run.level) == BELOW]
-    unsure = [words(row.attack) for row in rows if run.unsure(row)]
+    below = [words(row.attack) for row in rows if standing_of(row, run.result.level) == BELOW]
+    doubtful = [words(row.attack) for row in rows if unsure(row, run.result.level)]
     text = f" Null: {', '.join(null)}." if null else ""
-    text += f" Above chance, but not by the interval over {run.units}: {', '.join(unsure)}." if unsure else ""
+    text += (
+        f" Above chance, but not by the interval over {run.result.units}: {', '.join(doubtful)}." if doubtful else ""
+    )
     return text + (f" Below chance: {', '.join(below)}." if below else "")
 
 
@@ -210,14 +161,15 @@ def _discovered(row: DiscoveryRow) -> str:
 def _luck(run: ApolloRun) -> Sentence:
     rows = run.rows()
     shown = 3 * len(rows)
-    luck, luck_auc = expected_misses(shown, run.level), expected_misses(len(rows), run.level)
+    luck, luck_auc = expected_misses(shown, run.result.level), expected_misses(len(rows), run.result.level)
     return Sentence(
         "plain",
         "Luck",
-        f"Of the {shown} intervals ({percent(run.level, 0)} each) in the main table, about {luck:.0f} are expected to "
-        f"miss the truth by chance (of the {len(rows)} AUC intervals, about {luck_auc:.1f}). “Above chance” therefore "
-        f"rests on permutation tests with Holm’s correction over the {len(rows)} rows, not on single intervals alone. "
-        "A null result means that these attacks found nothing with this many points. It does not prove safety.",
+        f"Of the {shown} intervals ({percent(run.result.level, 0)} each) in the main table, about {luck:.0f} are "
+        f"expected to miss the truth by chance (of the {len(rows)} AUC intervals, about {luck_auc:.1f}). “Above "
+        f"chance” therefore rests on permutation tests with Holm’s correction over the {len(rows)} rows, not on single "
+        "intervals alone. A null result means that these attacks found nothing with this many points. It does not "
+        "prove safety.",
     )
 
 
@@ -232,5 +184,5 @@ def search_gains(run: ApolloRun) -> list[Gain]:
             a, b = per_target_auc(pair[0]), per_target_auc(pair[1])
             if len(a) < 2:
                 continue
-            gains.append(Gain(unlearner, attack, reference, paired_difference(a, b, run.level)))
+            gains.append(Gain(unlearner, attack, reference, paired_difference(a, b, run.result.level)))
     return gains

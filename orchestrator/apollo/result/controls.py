@@ -6,24 +6,27 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from audits.statistics.controls import corrected, off, rate_p
+from audits.statistics.controls import corrected, off
 from orchestrator.apollo.plan import control_of
-from orchestrator.apollo.result.rows import AttackRow, Standing
+from orchestrator.apollo.result.rows import ApolloResult, AttackRow, Standing
 from orchestrator.apollo.result.void import FAR, Place, place, with_void
-from orchestrator.judgement.controls import ControlName, turned
+from orchestrator.apollo.result.words import words
+from orchestrator.judgement.controls import LEARNT, ControlName, by_attack, directions, promised
+from orchestrator.judgement.rows import FAILED, FINDINGS, HELD, MISSING, NULLS, Control, State
+from orchestrator.judgement.wording import capital, named
 from orchestrator.report.chance import decided
+from orchestrator.report.result import of_setting
 
 RETRAIN = ControlName("retrain", "models retrained from scratch")
 IDENTITY = ControlName("identity", "models with nothing deleted")
 GAP = 0.05
 """Difference of accuracies at kept and at other points from which own models show that they were trained on these."""
 OVER = "apollo_over"
-HELD: Final = "held"
 OFF_CHANCE: Final = "off chance"
 NO_POWER: Final = "no power"
 
 
-def judged(
+def judged_rows(
     rows: Sequence[AttackRow], level: float, unlike: Collection[str] = (), given: Collection[str] = ()
 ) -> tuple[AttackRow, ...]:
     """Return ``rows`` with whether they are above chance, and with what they say as controls, corrected over all cells
@@ -34,12 +37,11 @@ def judged(
     ``unlike``: settings whose shadows have another recipe or architecture than their targets; ``given``: methods whose
     rows are about a given model, for whose recipe nobody vouches. No promise is to be expected there, so that an
     interval above it is enough, without a correction for the number of cells; so is, of a given model, an interval over
-    its points alone that lies above twice the promise. Rows that were off stay so: a finished
-    run that is read again does not say which settings these were.
+    its points alone that lies above twice the promise.
     """
-    rows, chance = decided(rows, level), retrained(rows)
-    promises = [promise_p(row, level) for row in rows]
-    careful = [careful_p(row, level) for row in rows]
+    rows, chance = decided(rows, level), chance_p(rows)
+    promises = [None if row.access == "oracle" else row.found_fpr_p for row in rows]
+    careful = [None if row.access == "oracle" else row.found_fpr_below_p for row in rows]
     found = (
         replace(
             row,
@@ -47,8 +49,7 @@ def judged(
             control_p_holm=chance.get(place(row)),
             found_fpr_p=p,
             found_fpr_p_holm=p_holm,
-            found_fpr_off=row.found_fpr_off
-            or off(p_holm, level)
+            found_fpr_off=off(p_holm, level)
             or ((row.setting in unlike or row.unlearner in given) and above(row, p))
             or (row.unlearner in given and far_above(row, p)),
             found_fpr_below_p=below_p,
@@ -59,23 +60,6 @@ def judged(
         )
     )
     return with_void(tuple(found))
-
-
-def turned_methods(
-    rows: Iterable[tuple[str, str, float | None, float | None]], level: float
-) -> list[tuple[str, str, float]]:
-    """Return the methods whose deleted points stand out the other way round, each with the attack and its AUC.
-
-    ``rows``: method, attack, AUC and its corrected p-value. Such a method forgot too much, and the deleted points can
-    be told by what the model gets wrong; or the lists of deleted and never-seen points are swapped. ``OVER`` is no such
-    attack: it looks for points that were forgotten too hard, and lies below one half where they were not.
-    """
-    by_method: dict[str, list[tuple[str, float | None, float | None]]] = {}
-    for method, attack, auc, p_holm in rows:
-        if attack != OVER:
-            by_method.setdefault(method, []).append((attack, auc, p_holm))
-    found = {method: turned(own, level) for method, own in by_method.items()}
-    return [(method, *odd) for method, odd in found.items() if odd]
 
 
 def not_learnt(rows: Iterable[tuple[str | None, str, float | None, float]]) -> str | None:
@@ -137,64 +121,102 @@ def control_in(row: Mapping[str, Any]) -> str | None:
     return control_of(row["unlearner"], row.get("method"))
 
 
-def retrained(rows: Sequence[AttackRow]) -> dict[Place, float | None]:
+def chance_p(rows: Sequence[AttackRow]) -> dict[Place, float | None]:
     """Return the cells about ``retrain`` with their p of chance after the correction over all of these."""
     raw = {place(row): row.auc_p for row in rows if row.control_of == RETRAIN.term}
     return dict(zip(raw, corrected(list(raw.values())), strict=True))
 
 
-def promise_p(row: AttackRow, level: float) -> float | None:
-    """Return the p-value of "the rate is at most as promised"; None of the oracle, whose thresholds promise none.
+def controls(result: ApolloResult, setting: str) -> list[Control]:
+    """Return the controls of a setting: retrained models, untouched models, the models asked, promised rates.
 
-    Results of older versions do not have it: it is then read off the interval.
+    In untouched models any attack may see the points: of those that a limit or a finding rests on, the one that sees
+    most stands first. An oracle, which is no attack, decides where nothing else is looked at.
     """
-    rate = row.found_fpr
-    if row.access == "oracle" or rate.value is None or rate.low is None:
-        return None
-    if row.found_fpr_p is not None:
-        return row.found_fpr_p
-    return rate_p(rate.value, rate.low, row.promised_fpr, level, max(1, row.targets - 1))
-
-
-def careful_p(row: AttackRow, level: float) -> float | None:
-    """Return the p-value of "the rate is at least as promised", as ``promise_p`` does of the other side."""
-    rate = row.found_fpr
-    if row.access == "oracle" or rate.value is None or rate.high is None:
-        return None
-    if row.found_fpr_below_p is not None:
-        return row.found_fpr_below_p
-    return rate_p(1.0 - rate.value, 1.0 - rate.high, 1.0 - row.promised_fpr, level, max(1, row.targets - 1))
-
-
-def control_warnings(rows: Sequence[AttackRow]) -> list[str]:
-    """Return a warning for each control that failed: attacks off chance on ``retrain``, and promises not kept.
-
-    An ``identity`` that shows no power is left to the page and the gate: small audits often have none.
-    """
-    tests = len({place(row) for row in rows if row.control_of == RETRAIN.term})
-    failed = {place(row): row for row in rows if row.control == OFF_CHANCE}
-    lines = [
-        f"control failed: {attack} against {unlearner} (setting {setting}) has AUC {row.auc.value:.3f}, p = "
-        f"{row.control_p_holm:.3g} after Holm's correction over the {tests} of the run; what it finds elsewhere may "
-        "not come from unlearning"
-        for (setting, unlearner, attack), row in failed.items()
+    table = of_setting(result.table, setting)
+    methods = dict.fromkeys(row.unlearner for row in table if row.control_of is None)
+    return [
+        retrained(setting, table),
+        *untouched(result, setting, table),
+        *(each for name in methods for each in direction(result, setting, name)),
+        *(learnt(result, setting, table) if result.given else []),
+        promised(setting, (words(row.attack) for row in table if row.void)),
     ]
-    return lines + broken_promises(rows)
 
 
-def broken_promises(rows: Sequence[AttackRow]) -> list[str]:
-    """Return a warning for each setting and attack with void rows: the rate that is furthest off, and what is void."""
-    found: dict[tuple[str, str], list[AttackRow]] = {}
-    for row in rows:
-        if row.void:
-            found.setdefault((row.setting, row.attack), []).append(row)
-    lines = []
-    for (setting, attack), void in found.items():
-        worst = max(void, key=lambda row: (row.found_fpr.value or 0.0) - row.promised_fpr)
-        against = ", ".join(dict.fromkeys(row.unlearner for row in void))
-        lines.append(
-            f"control failed: {attack} (setting {setting}) calls {worst.found_fpr.value:.1%} of the unseen points "
-            f"forgotten at a promised {worst.promised_fpr:.1%} against {worst.unlearner}; its TPR, p- and q-values are "
-            f"void against {against}"
+def retrained(setting: str, table: Sequence[AttackRow]) -> Control:
+    """Return whether nothing is found in models that never saw the deleted points."""
+    rows = [row for row in table if row.control_of == RETRAIN.term]
+    if not rows:
+        return RETRAIN.row(FINDINGS, MISSING, setting, "False alarms of the audit itself would go unnoticed.")
+    off = [row for row in rows if row.control == OFF_CHANCE]
+    if not off:
+        return RETRAIN.row(FINDINGS, HELD, setting, "As it should be, nothing is found there.")
+    names = list(dict.fromkeys(words(row.attack) for row in off))
+    by = f", by {named(names)}" if len(names) > 1 else ""
+    first = max(off, key=lambda row: abs(float(row.auc) - 0.5))
+    why = f"Deleted points are told from others even there{by}."
+    return RETRAIN.row(FINDINGS, FAILED, setting, why, attack=first.attack, evidence=first.auc)
+
+
+def untouched(result: ApolloResult, setting: str, table: Sequence[AttackRow]) -> list[Control]:
+    """Return whether attacks see points of models of which nothing was deleted: the given one's original if known."""
+    why: dict[State, str] = {
+        MISSING: "It is unknown whether a leak would be found.",
+        FAILED: "Points are not recognised even there, so a leak would not be seen either.",
+        HELD: "As it should be, points are recognised there.",
+    }
+    if result.original:
+        why[HELD] = "As it should be, points are recognised in the given model before unlearning."
+        why[FAILED] = (
+            "Deleted points are not recognised even in the given model before unlearning, which was not trained on the "
+            "points of target.forget or learnt too little of them: what is not found now says nothing about unlearning."
         )
-    return lines
+    elif result.given:
+        why[HELD] = (
+            "Only target.original can show whether the given model had learnt the points. In a model of the plan’s "
+            "own, as it should be, they are recognised."
+        )
+    rows = sorted((row for row in table if row.control_of == IDENTITY.term), key=lambda row: float(row.auc))
+    areas = {row.attack: row.auc for row in rows}
+    seen = {row.attack for row in rows if row.control == HELD}
+    oracles = {row.attack for row in table if row.access == "oracle"}
+    attacks = list(dict.fromkeys(row.attack for row in table))
+    found = by_attack(IDENTITY, setting, areas, attacks, (), why, seen)
+    return sorted(found, key=lambda each: each.attack in oracles)
+
+
+def attacks_on(result: ApolloResult, setting: str, unlearner: str) -> list[AttackRow]:
+    """Return the rows of the attacks on a method in a setting; the oracle is none."""
+    return [row for row in result.rows(setting) if row.unlearner == unlearner and row.access != "oracle"]
+
+
+def direction(result: ApolloResult, setting: str, unlearner: str) -> list[Control]:
+    """Return whether the deleted points of a method stand out the other way round, by its attacks and by each of them.
+
+    Such a method forgot too much, and its deleted points can be told by what the model gets wrong; or the lists of
+    deleted and never-seen points are swapped. ``OVER`` is no such attack: it looks for points that were forgotten too
+    hard, and lies below one half where they were not. Where no attack says so, one row is enough.
+    """
+    asked = [row for row in attacks_on(result, setting, unlearner) if row.attack != OVER]
+    held = "No attack takes deleted points for never-seen ones."
+    failed = (
+        f"What {words(unlearner)} deleted is told by being known less well than never-seen points: the model forgot "
+        "too much, which discloses that as well, or the two lists are swapped."
+    )
+    aucs = [(row.attack, row.auc, row.auc_p_holm) for row in asked]
+    rows = directions(setting, aucs, result.level, held, failed, unlearner)
+    return rows if any(row.state == FAILED for row in rows) else rows[:1]
+
+
+def learnt(result: ApolloResult, setting: str, table: Sequence[AttackRow]) -> list[Control]:
+    """Return whether a given model learnt the points that it has kept; nothing where own models do not show it."""
+    by_method = {row.unlearner: row.control_of for row in table}
+    why = not_learnt(
+        (by_method.get(row.unlearner), row.unlearner, row.retain_accuracy, row.test_accuracy)
+        for row in of_setting(result.setting_utility, setting) or result.utility
+    )
+    if why is None:
+        return []
+    text = f"{capital(why)}." if why else "As it should be, the model fits kept points better than test points."
+    return [LEARNT.row(NULLS, FAILED if why else HELD, setting, text)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +13,10 @@ from audits.statistics.discoveries import discovery_rows, exposed_points, judge
 from audits.statistics.null import expected_misses
 from audits.statistics.summary import Row, cells, holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
-from orchestrator.apollo.plan import CONTROLS
-from orchestrator.apollo.result.controls import control_warnings, judged
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
 from orchestrator.apollo.result.front import can_be_told, front_of
+from orchestrator.apollo.result.judging import judged
 from orchestrator.apollo.result.one_target import of_one_target, told_of_target
 from orchestrator.apollo.result.rows import (
     ApolloResult,
@@ -30,11 +30,11 @@ from orchestrator.apollo.result.rows import (
     ThreeWayRow,
     UtilityRow,
 )
-from orchestrator.apollo.result.void import marked
 from orchestrator.apollo.score_table import POOLED, REPETITION
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
+from orchestrator.judgement.wording import warnings as control_warnings
 from orchestrator.report.best import best_rows
 from orchestrator.report.result import SettingRow, head_of, main_setting
 from orchestrator.report.rows import read_row, read_rows
@@ -70,8 +70,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     lost = failure_warnings(failed_attacks(settings, store), len(settings))
     unlike = {setting.name for setting in settings if unlike_shadows(setting.plan)}
     unlike |= {POOLED} if unlike else set()
-    given = {entry.label for entry in plan.unlearning if plan.target and entry.method not in CONTROLS}
-    rows = judged(read_rows(AttackRow, table, "table"), plan.audit.level, unlike, given)
+    rows = tuple(read_rows(AttackRow, table, "table"))
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
     first = rows[0].setting
     main = first if first == POOLED else finished.main or main_setting(plan.resolved(), changes)
@@ -102,7 +101,6 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         if first == POOLED or finished.adaptive
         else best_rows(cells(columns), plan.audit, plan.seed, finished.design.data.groups),
         front=traded(finished, columns),
-        warnings=tuple(dict.fromkeys([*warnings, *control_warnings(rows)])),
         notes=(*plan.notes, *notes),
         holm={
             setting: read_row(HolmFamily, family, "holm")
@@ -110,7 +108,9 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         },
         expected_misses=expected_misses(len(shown), plan.audit.level),
     )
-    return marked(found).document()
+    found = judged(found, unlike)
+    said = dict.fromkeys([*warnings, *control_warnings(found.controls)])
+    return replace(found, warnings=tuple(said)).document()
 
 
 def with_methods(table: Sequence[Row], settings: Sequence[Setting], methods: Sequence[UnlearningMethod]) -> list[Row]:

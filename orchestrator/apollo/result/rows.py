@@ -9,9 +9,10 @@ from typing import ClassVar, Literal
 from orchestrator.apollo.plan import control_of
 from orchestrator.apollo.score_table import POOLED
 from orchestrator.judgement.estimate import Estimate, Span, keys
+from orchestrator.judgement.rows import Control
 from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
-from orchestrator.report.result import FinishedRun
+from orchestrator.report.result import FinishedRun, look_up
 from orchestrator.report.rows import OF_POINTS, SPARSE, counted
 
 Floats = tuple[float, ...]
@@ -27,7 +28,8 @@ class AttackRow:
     ``found_fpr_p``: of "the rate is at most the promised one"; ``…_off``: above it also after Holm's correction;
     ``found_fpr_below_p``, ``found_fpr_below``: the same of a rate below it, which is on the careful side; ``void``: the
     promise is broken, so that TPR and what else rests on it must not be quoted (``void.void_cells``);
-    ``control``: of rows about ``retrain`` and ``identity``, whether the control held, or how not (``controls.judged``).
+    ``control``: of rows about ``retrain`` and ``identity``, whether the control held, or how not
+    (``controls.judged_rows``).
     ``method``: the unlearning method, where the plan gives it another name (``as``), the ``unlearner`` here.
     """
 
@@ -194,16 +196,13 @@ class HeatMap:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperRuleRow:
-    """A rule of the paper: its τ curve and best τ on the judged points, and where permutations put that.
-
-    Older results have one row for both rules, without ``attack``, curve and ``best_tau``.
-    """
+    """A rule of the paper: its τ curve and best τ on the judged points, and where permutations put that."""
 
     unlearner: str
-    attack: str = ""
-    taus: tuple[float, ...] = ()
-    curve: tuple[float, ...] = ()
-    best_tau: float | None = None
+    attack: str
+    taus: tuple[float, ...]
+    curve: tuple[float, ...]
+    best_tau: float
     best: float
     null_low: float
     null_high: float
@@ -226,7 +225,7 @@ class BudgetRow:
 class RadiusSide:
     """Estimated intervals of radii on one side of the boundary, flips of labels, and what they say of the intervals.
 
-    ``expected``, ``refuted``, ``open``: intervals by ``radii.answers``; older results counted flips ``inside`` them.
+    ``expected``, ``refuted``, ``open``: intervals by ``radii.answers``.
     """
 
     intervals: int
@@ -236,10 +235,9 @@ class RadiusSide:
     at_x: int
     flip: float | None = field(metadata=counted("flips"))
     early: int
-    expected: int | None = field(default=None, metadata=SPARSE)
-    refuted: int | None = field(default=None, metadata=SPARSE)
-    open: int | None = field(default=None, metadata=SPARSE)
-    inside: int | None = field(default=None, metadata=SPARSE)
+    expected: int
+    refuted: int
+    open: int
 
 
 Ends = tuple[float | None, float | None]
@@ -255,8 +253,8 @@ class RadiusPoints:
     over: tuple[Ends, ...]
     flip_under: tuple[float | None, ...]
     flip_over: tuple[float | None, ...]
-    answer_under: tuple[str | None, ...] = ()
-    answer_over: tuple[str | None, ...] = ()
+    answer_under: tuple[str | None, ...]
+    answer_over: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +265,7 @@ class RadiusRow:
     """
 
     unlearner: str
-    reference: str = "retrain"
+    reference: str
     points: int
     under: RadiusSide
     over: RadiusSide
@@ -355,10 +353,11 @@ class HolmFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class ApolloResult(FinishedRun):
-    """The content of result.json of an Apollo run; what the first versions did not have is optional."""
+    """The content of result.json of an Apollo run."""
 
     KIND: ClassVar[str] = "apollo"
 
+    controls: tuple[Control, ...] = ()
     table: tuple[AttackRow, ...]
     discoveries: tuple[DiscoveryRow, ...] = ()
     exposed: ExposureList | None = None
@@ -375,6 +374,31 @@ class ApolloResult(FinishedRun):
     front: Front | None = field(default=None, metadata=SPARSE)
     holm: Mapping[str, HolmFamily]
     expected_misses: float
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the intervals."""
+        return float(look_up(self.plan, "audit.level") or 0.95)
+
+    @property
+    def given(self) -> bool:
+        """Is a given model audited? Rows about methods are then all of it, those of controls of the plan's own."""
+        return bool(look_up(self.plan, "target"))
+
+    @property
+    def original(self) -> bool:
+        """Is the control ``identity`` the given model before unlearning, and no model of the plan's own?"""
+        return self.given and look_up(self.plan, "target.original") is not None
+
+    @property
+    def units(self) -> str:
+        """What makes intervals wide where points are told apart: models that disagree, or a lack of points."""
+        return "shadows" if self.given else "targets" if self.rows(self.main_setting)[0].targets > 1 else "points"
+
+    def rows(self, setting: str, rate: float | None = None) -> list[AttackRow]:
+        """Return the rows of a setting at a promised rate (the first by default)."""
+        wanted = setting, rate or self.table[0].promised_fpr
+        return [row for row in self.table if (row.setting, row.promised_fpr) == wanted]
 
     @property
     def about(self) -> str:

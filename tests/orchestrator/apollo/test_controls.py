@@ -6,23 +6,10 @@ from dataclasses import fields, replace
 
 import pytest
 
-from orchestrator.apollo.result.controls import far_above, judged, not_learnt, turned_methods
+from orchestrator.apollo.result.controls import far_above, judged_rows, not_learnt
 from orchestrator.apollo.result.rows import AttackRow, DiscoveryRow
 from orchestrator.apollo.result.void import mostly_false
 from orchestrator.judgement.estimate import Estimate, Span
-
-
-def test_a_method_is_turned_where_what_differs_most_lies_below_one_half() -> None:
-    rows = [
-        ("ascent", "apollo", 0.62, 0.01),
-        ("ascent", "rmia", 0.45, 0.02),
-        ("labels", "apollo", 0.55, 0.01),
-        ("labels", "rmia", 0.28, 0.01),
-        ("scrub", "rmia", 0.2, 0.06),
-        ("scrub", "apollo", None, None),
-        ("tuned", "apollo_over", 0.45, 0.01),
-    ]
-    assert turned_methods(rows, 0.95) == [("labels", "rmia", 0.28)]
 
 
 @pytest.mark.parametrize(
@@ -62,11 +49,11 @@ def test_a_rate_far_above_its_promise_is_void_though_the_shadows_disagree() -> N
     kept, broken = row(0.19, 0.12), row(0.58, 0.48)
     assert [far_above(each, each.found_fpr_p) for each in (kept, broken)] == [False, True]
     assert not far_above(broken, None)  # the oracle promises nothing
-    assert [each.void for each in judged([kept, replace(broken, attack="rmia")], 0.95, given=["ascent"])] == [
+    assert [each.void for each in judged_rows([kept, replace(broken, attack="rmia")], 0.95, given=["ascent"])] == [
         False,
         True,
     ]
-    assert not any(each.void for each in judged([kept, replace(broken, attack="rmia")], 0.95))
+    assert not any(each.void for each in judged_rows([kept, replace(broken, attack="rmia")], 0.95))
 
 
 def test_a_list_of_points_is_void_where_most_of_it_is_false() -> None:

@@ -65,11 +65,12 @@ def test_radii_asked_inside_are_those_of_either_walk_and_the_point_itself():
 def test_a_row_of_radii_is_drawn_from_its_nulls():
     nothing = ((None, None),) * 2
     points = RadiusPoints(
-        under=((0.1, 0.4), (None, None)), over=nothing, flip_under=(0.2, None), flip_over=(None, None)
-    )
+        under=((0.1, 0.4), (None, None)), over=nothing, flip_under=(0.2, None), flip_over=(None, None),
+        answer_under=("refuted", None), answer_over=(None, None),
+    )  # fmt: skip
     figure = method_radii(points)
     assert figure is not None and len(figure.axes) == 1
-    assert method_radii(replace(points, under=nothing, flip_under=(None, None))) is None
+    assert method_radii(replace(points, under=nothing, flip_under=(None, None), answer_under=(None, None))) is None
 
 
 def test_budget_rows_join_targets_of_all_shadow_sets():

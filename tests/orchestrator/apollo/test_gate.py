@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
-from typing import Any
 
 import pytest
 
 from audits.errors import BadInput
 from orchestrator.apollo.headline import HEADLINE
+from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.engine.plan.base import BasePlan
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.gate import failures, gates_of, parse_gate
 from orchestrator.kinds import load_plan
-
-
-def row(unlearner: str, attack: str, access: str = "labels", **values: float) -> dict[str, Any]:
-    given = {"unlearner": unlearner, "attack": attack, "access": access, "auc": 0.5, "tpr": 0.05, **values}
-    return {"auc_low": given["auc"] - 0.05, "auc_high": given["auc"] + 0.05, "control": None, **given}
-
+from tests.orchestrator.apollo.judged_rows import result, row
 
 METHODS = ("gradient_ascent", "finetune", "scrub", "retrain", "identity")
 
@@ -29,30 +24,31 @@ def plan_once() -> BasePlan:
     return load_plan(None, [f"unlearning=[{methods}]", "audit.attacks=[apollo, lira]"])
 
 
+NO_TPR = {"tpr": Estimate()}
 ROWS = [
-    row("identity", "apollo", auc=0.9, control="held"),
-    row("identity", "lira", "posteriors", auc=0.95, control="held"),
-    row("gradient_ascent", "apollo", auc=0.55),
-    row("gradient_ascent", "lira", "posteriors", auc=0.7),
-    row("scrub", "apollo", auc=0.6, tpr=0.2),
-    row("scrub", "lira", "posteriors", auc=0.8),
-    row("finetune", "apollo", auc=0.65, tpr=math.nan),
-    row("finetune", "lira", "posteriors", auc=0.7),
-    row("retrain", "apollo", auc=0.5, control="held"),
-    row("retrain", "lira", "posteriors", auc=0.5, control="held"),
+    row("identity", "apollo", 0.9),
+    row("identity", "lira", 0.95),
+    row("gradient_ascent", "apollo", 0.55),
+    row("gradient_ascent", "lira", 0.7),
+    row("scrub", "apollo", 0.6, tpr=Estimate(0.2, 0.1, 0.3)),
+    row("scrub", "lira", 0.8),
+    row("finetune", "apollo", 0.65, **NO_TPR),
+    row("finetune", "lira", 0.7),
+    row("retrain", "apollo"),
+    row("retrain", "lira"),
 ]
 
 
-def failed(*texts: str, rows: list[dict[str, Any]] = ROWS) -> list[str]:
+def failed(*texts: str, rows: list[AttackRow] = ROWS) -> list[str]:
     """Return why the rows do not pass the gates."""
-    return failures(
-        gates_of(texts, HEADLINE, plan_once()), HEADLINE, plan_once(), {"plan": plan_once().resolved(), "table": rows}
-    )
+    document = {**result(rows).document(), "plan": plan_once().resolved()}
+    return failures(gates_of(texts, HEADLINE, plan_once()), HEADLINE, plan_once(), document)
 
 
-def with_row(unlearner: str, attack: str, **values: Any) -> list[dict[str, Any]]:
+def with_row(changed: AttackRow) -> list[AttackRow]:
     """Return the rows, one of them changed."""
-    return [each | values if (each["unlearner"], each["attack"]) == (unlearner, attack) else each for each in ROWS]
+    place = changed.unlearner, changed.attack
+    return [changed if (each.unlearner, each.attack) == place else each for each in ROWS]
 
 
 def test_a_bare_metric_is_the_worst_label_only_attack_on_an_approximate_unlearner() -> None:
@@ -68,7 +64,7 @@ def test_a_limit_on_an_access_is_about_what_that_access_reaches() -> None:
     assert failed("labels.auc=0.65") == []
     assert failed("labels.auc=0.64") == ["gate labels.auc=0.64: failed: auc is 0.650 (finetune, apollo), above 0.64"]
     assert failed("posteriors.auc=0.75") == ["gate posteriors.auc=0.75: failed: auc is 0.800 (scrub, lira), above 0.75"]
-    strong = with_row("scrub", "apollo", auc=0.85)  # who sees posteriors sees labels, too
+    strong = with_row(row("scrub", "apollo", 0.85))  # who sees posteriors sees labels, too
     assert failed("posteriors.auc=0.8", rows=strong) == [
         "gate posteriors.auc=0.8: failed: auc is 0.850 (scrub, apollo), above 0.8"
     ]
@@ -78,7 +74,7 @@ def test_a_limit_on_an_access_is_about_what_that_access_reaches() -> None:
 
 def test_what_was_not_measured_does_not_pass() -> None:
     assert "not measured" in failed("tpr=0.99")[0]
-    lost = [each for each in ROWS if (each["unlearner"], each["attack"]) != ("scrub", "apollo")]
+    lost = [each for each in ROWS if (each.unlearner, each.attack) != ("scrub", "apollo")]
     found = "auc is 0.650 (finetune, apollo)"
     for text, seen in (
         ("scrub.apollo.auc=0.99", ""), ("auc=0.99", found), ("labels.auc=0.99", found),
@@ -90,23 +86,20 @@ def test_what_was_not_measured_does_not_pass() -> None:
 
 
 def test_beside_a_failed_control_the_gate_is_inconclusive() -> None:
-    blind = with_row("identity", "apollo", auc=0.51, auc_low=0.45, auc_high=0.57, control="no power")
+    blind = with_row(row("identity", "apollo", 0.51))
     for text in ("auc=0.99", "labels.auc=0.99", "scrub.apollo.auc=0.99"):
         (line,) = failed(text, rows=blind)
-        assert line == (
-            f"gate {text}: inconclusive: control identity: without power, AUC 0.510 [0.450, 0.570] by apollo, though "
-            f"nothing was unlearned; auc is {'0.600 (scrub' if 'scrub' in text else '0.650 (finetune'}, apollo)"
-        )
+        assert line.startswith(f"gate {text}: inconclusive: control identity: ")
+        assert "(AUC .51 [.48, .54], apollo)" in line
+        assert line.endswith(f"auc is {'0.600 (scrub' if 'scrub' in text else '0.650 (finetune'}, apollo)")
     assert failed("scrub.lira.auc=0.99", "posteriors.auc=0.99", rows=blind) == []  # lira sees
     (line,) = failed("auc=0.64", rows=blind)  # what is found is found
     assert line.startswith("gate auc=0.64: failed: auc is 0.650 (finetune, apollo), above 0.64; control identity: ")
-    spurious = with_row("retrain", "lira", auc=0.7, control="off chance")
+    spurious = with_row(row("retrain", "lira", 0.7))
     (line,) = failed("auc=0.99", rows=spurious)
-    assert line.startswith("gate auc=0.99: inconclusive: control retrain: lira is off chance")
-    assert failed("auc=0.5", rows=spurious) == [
-        "gate auc=0.5: inconclusive: auc is 0.650 (finetune, apollo), above 0.5; control retrain: lira is off chance, "
-        "where nothing may be found"
-    ]
+    assert line.startswith("gate auc=0.99: inconclusive: control retrain: ") and ", lira)" in line
+    (line,) = failed("auc=0.5", rows=spurious)
+    assert line.startswith("gate auc=0.5: inconclusive: auc is 0.650 (finetune, apollo), above 0.5; control retrain: ")
 
 
 @pytest.mark.parametrize(
@@ -130,5 +123,6 @@ def test_a_bare_metric_needs_an_approximate_unlearner() -> None:
 
 @pytest.mark.parametrize("control", ["identity", "retrain"])
 def test_a_control_without_a_result_holds_no_gate(control: str) -> None:
-    (line,) = failed("auc=0.99", rows=[each for each in ROWS if each["unlearner"] != control])
-    assert line == f"gate auc=0.99: inconclusive: control {control}: no result; auc is 0.650 (finetune, apollo)"
+    (line,) = failed("auc=0.99", rows=[each for each in ROWS if each.unlearner != control])
+    assert line.startswith(f"gate auc=0.99: inconclusive: control {control}: not in this run. ")
+    assert line.endswith("auc is 0.650 (finetune, apollo)")

@@ -21,11 +21,10 @@ from audits.statistics.controls import interval_p
 from audits.statistics.intervals import delong_interval
 from audits.statistics.one_target import SAYS
 from orchestrator.apollo.headline import HEADLINE
-from orchestrator.apollo.page.answer import answer
-from orchestrator.apollo.page.page import PAGE
-from orchestrator.apollo.page.reading import ApolloRun, controlled, read_apollo_run
+from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.apollo.published import published
+from orchestrator.apollo.result.judging import judged as judged_by_rows
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
@@ -164,12 +163,12 @@ def test_a_model_that_forgot_too_much_is_no_all_clear(done: Done) -> None:
 @pytest.mark.long
 def test_a_leak_that_the_shadows_do_not_confirm_cannot_be_told(done: Done) -> None:
     run = read_apollo_run(done.place / "untouched")
-    (leak,) = answer(run).findings
+    (leak,) = run.result.verdict.findings
     wide = tuple(
         replace(row, auc=replace(row.auc, low=0.1)) if row.unlearner == "finetune" else row for row in run.result.table
     )
-    unsure = replace(run, result=controlled(replace(run.result, table=wide)))
-    (found,) = answer(unsure).findings
+    unsure = replace(run, result=judged_by_rows(replace(run.result, table=wide)))
+    (found,) = unsure.result.verdict.findings
     assert not any(each.kind == "leak" for each in verdict(unsure))
     assert leak.level == "leak" and found.level == "cannot be told"
     assert "its shadows disagree too much to judge it" in found.text
@@ -202,12 +201,12 @@ def test_the_original_shows_what_attacks_see_in_it(done: Done) -> None:
     for attack in ("apollo", "single_query", "u_lira"):
         row = done.rows("finetuned")["identity", attack]
         assert row["auc"] == pytest.approx(same[attack]["auc"], abs=0.02)
-    run = read_apollo_run(done.place / "finetuned")
-    (told,) = [each.why for each in answer(run).controls if each.name == "identity"]
-    assert "recognised in the given model before unlearning" in told
-    (told,) = [each.why for each in answer(read_apollo_run(done.place / "untouched")).controls
-               if each.name == "identity"]  # fmt: skip
-    assert "only target.original can show" in told
+    with_original, alone = (
+        [each["why"] for each in done.results[name].document["verdict"]["controls"] if each["name"] == "identity"]
+        for name in ("finetuned", "untouched")
+    )
+    assert "recognised in the given model before unlearning" in with_original[0]
+    assert alone[0].startswith("Only target.original can show")
 
 
 @pytest.mark.long
@@ -234,11 +233,10 @@ def test_an_original_in_which_no_attack_sees_a_point_is_no_all_clear(
     blind = {"auc": 0.5, "auc_low": 0.4, "auc_high": 0.6, "auc_p": 0.9, "auc_p_holm": 1.0, "above_chance": False}
     read = done.results[model].document
     rows = [row | (blind if row["unlearner"] in at_chance else {}) for row in read["table"]]
-    document = read | ApolloRun.of(read | {"table": rows}).result.document()
-    document["verdict"] = PAGE.verdict(document)
+    document = judged_by_rows(ApolloRun.of(read | {"table": rows}).result).document()
     assert states_of(document)["identity"] == state
     (told,) = [each["why"] for each in document["verdict"]["controls"] if "identity" in each["name"]]
-    assert ("it was not trained on the points of target.forget" in told) == (state == "failed")
+    assert ("not trained on the points of target.forget" in told) == (state == "failed")
     if model == "untouched":
         assert document["verdict"]["level"] == "no leak seen"
     if state == "failed":
@@ -262,7 +260,7 @@ def test_a_forget_list_that_the_target_never_saw_is_no_all_clear_beside_its_orig
     assert (without["verdict"]["level"], beside["verdict"]["level"]) == ("no leak seen", "cannot be told")
     assert outcome_of(beside, "posteriors.auc=0.9") == "inconclusive"
     (told,) = [each["why"] for each in beside["verdict"]["controls"] if "identity" in each["name"]]
-    assert "it was not trained on the points of target.forget" in told
+    assert "not trained on the points of target.forget" in told
 
 
 def outcome_of(document: dict[str, Any], limit: str) -> str:
@@ -341,8 +339,7 @@ def test_the_verdict_is_of_one_model(done: Done) -> None:
     said = {sentence.head: sentence.text for sentence in verdict(read_apollo_run(done.place / "untouched"))}
     assert "can be recognised" in said["Given model, by shadows of finetune"]
     assert said["Scope"].startswith(SAYS)
-    assert "Control: retrained from scratch" in said
-    advice = answer(read_apollo_run(done.place / "untouched")).advice
+    advice = done.results["untouched"].document["verdict"]["advice"]
     assert "once it has been audited again" in advice and "more targets" not in advice  # there is but one
 
 

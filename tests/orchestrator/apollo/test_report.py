@@ -11,17 +11,17 @@ from scipy.stats import sem, t
 
 from audits.errors import BadInput
 from audits.statistics.summary import cells, per_target_auc
-from orchestrator.apollo.page.answer import answer
 from orchestrator.apollo.page.by_setting import area_grid
-from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.page import PAGE
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.verdict import search_gains, verdict
 from orchestrator.apollo.plan import Audit
-from orchestrator.apollo.result.controls import control_warnings
+from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.words import words
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.wording import lines
+from orchestrator.judgement.wording import warnings as control_warnings
 from orchestrator.report import writing
 from orchestrator.report.best import best_rows
 from orchestrator.report.grid_formats import as_html, as_markdown
@@ -99,17 +99,17 @@ def test_page_holds_every_row_control_and_term(audit):
     for row in result["table"]:
         assert f'{number(row["auc"])} <span class="ci">[{number(row["auc_low"])}, {number(row["auc_high"])}]' in text
     for term in (
-        "retrained from scratch",
-        "nothing unlearned",
+        "Models retrained from scratch (retrain)",
+        "Models with nothing deleted (identity)",
         "did not move",
         "Holm",
         "are expected to miss the truth by chance",
-        "Promised",
+        "Promised false-alarm rates",
     ):
         assert term in text
+    table = text[text.index('<section id="controls">') :]
+    assert table[: table.index("</section>")].count("<tr>") == 1 + len(result["controls"])
     assert result["warnings"][0] in text and "learning_rate: 0.04" in text and "orch audit apollo plan.yaml" in text
-    order = [text.index(word) for word in ("<b>Gradient ascent</b>", "Control: retrained", "Control: nothing")]
-    assert order == sorted(order)
 
 
 def test_no_number_of_the_first_screen_stands_apart_from_its_name_or_its_unit(audit):
@@ -119,24 +119,12 @@ def test_no_number_of_the_first_screen_stands_apart_from_its_name_or_its_unit(au
     assert not re.search(r"AUC [−.\d]|\d %", screen)
 
 
-def test_results_of_the_first_form_render_without_what_they_lack(audit):
+def test_a_result_without_some_tables_renders_without_them(audit):
     text = (audit / "report.html").read_text(encoding="utf-8")
     assert not any(f'href="#{name}"' in text for name in ("exposed", "three-way", "queries", "architectures"))
     first, *_ = PAGE.closing_lines(json.loads((audit / "result.json").read_text()))
     assert first.startswith("Verdict: Deleted images can still be recognised: Gradient ascent (AUC ")
     assert "promised FDR" not in PAGE.markdown(audit)
-
-
-def test_a_result_with_one_row_for_both_rules_of_the_paper_still_renders(tmp_path, monkeypatch):
-    draw_only(monkeypatch, "paper_rule", "tau_curves")
-    result = write_run(tmp_path, targets=2, points=100)
-    new = ("attack", "taus", "curve", "best_tau")
-    rows = [{name: row[name] for name in row if name not in new} for row in result["paper_rule"][::2]]
-    (tmp_path / "result.json").write_text(json.dumps(result | {"paper_rule": rows}))
-    text = PAGE.write(tmp_path).read_text(encoding="utf-8")
-    assert (tmp_path / "figures" / "paper_rule.svg").exists() and not (tmp_path / "figures" / "tau_curves.svg").exists()
-    assert "The paper’s rules and what chance makes of them" in text
-    assert "UNDER or OVER" in PAGE.markdown(tmp_path)
 
 
 def test_text_from_the_run_is_escaped(tmp_path, monkeypatch):
@@ -217,25 +205,27 @@ def changed(out, unlearner, **fields):
     run = read_apollo_run(out)
     result = run.result.document()
     table = [row | fields if row["unlearner"] == unlearner else row for row in result["table"]]
-    return ApolloRun.of(result | {"table": table}, run.scores)
+    return ApolloRun(judged(ApolloRun.of(result | {"table": table}).result), run.scores)
 
 
 def test_verdict_alarms_when_a_control_fails(audit):
-    def controls(run):
-        return [sentence for sentence in verdict(run) if sentence.head.startswith("Control")]
+    def states(run):
+        return {each.name: each.state for each in run.result.verdict.controls}
 
-    plain = verdict(read_apollo_run(audit))
-    assert [sentence.kind for sentence in plain[:5]] == ["leak", "leak", "leak", "good", "good"]
+    plain = read_apollo_run(audit)
+    assert [sentence.kind for sentence in verdict(plain)] == ["leak", "leak", "leak", "plain"]
+    assert set(states(plain).values()) == {"held"} and not control_warnings(plain.result.controls)
     broken = changed(audit, "retrain", auc_p=0.0005, auc=0.4)
-    assert controls(broken)[0].kind == "bad" and "must not" in controls(broken)[0].text
-    assert control_warnings(broken.result.table)[0].startswith("control failed: apollo against retrain")
-    lucky = read_apollo_run(audit).result.document()
+    assert states(broken)["retrain"] == "failed"
+    (line,) = control_warnings(broken.result.controls)
+    assert line.startswith("control failed: retrain: ") and "AUC .40" in line
+    lucky = plain.result.document()
     first = next(row for row in lucky["table"] if row["unlearner"] == "retrain")
     first |= {"auc_p": 0.04, "auc": 0.56, "auc_low": 0.51}  # one of many, as luck makes them
-    lucky_run = ApolloRun.of(lucky)
-    assert controls(lucky_run)[0].kind == "good" and control_warnings(lucky_run.result.table) == []
-    powerless = controls(changed(audit, "identity", auc_p_holm=1.0, above_chance=False))
-    assert powerless[1].kind == "bad" and "no power" in powerless[1].text
+    lucky_run = judged(ApolloRun.of(lucky).result)
+    assert lucky_run.verdict.level == "leak" and not control_warnings(lucky_run.controls)
+    powerless = changed(audit, "identity", auc_p_holm=1.0, above_chance=False)
+    assert states(powerless)["identity"] == "failed" and not control_warnings(powerless.result.controls)
 
 
 def test_verdict_names_null_attacks_and_broken_promises(audit):
@@ -244,9 +234,10 @@ def test_verdict_names_null_attacks_and_broken_promises(audit):
     assert sentence.kind == "plain" and "No attack is above chance" in sentence.text
     assert all(name in sentence.text for name in ("Apollo", "LiRA", "label gap"))
     late = changed(audit, "scrub", found_fpr=0.3, found_fpr_low=0.2, found_fpr_high=0.4, found_fpr_p=1e-6)
-    promise = next(part for part in verdict(late) if part.head.startswith("Promised false-positive rate of"))
-    assert promise.kind == "bad" and "SCRUB × Apollo" in promise.text
-    assert any("calls 30.0% of the unseen points" in line for line in control_warnings(late.result.table))
+    first, *_ = verdict(late)
+    assert first.kind == "bad" and "Apollo against SCRUB (found .300" in first.text
+    (line,) = control_warnings(late.result.controls)
+    assert line.startswith("control failed: promised false-alarm rates: ") and "Apollo" in line
     early = changed(
         audit,
         "scrub",
@@ -256,11 +247,9 @@ def test_verdict_names_null_attacks_and_broken_promises(audit):
         found_fpr_p=1.0,
         found_fpr_below_p=1e-6,
     )
-    kept = next(part for part in verdict(early) if part.head.startswith("Promised"))
-    assert (
-        kept.kind == "good"
-        and "below the promise in 7, which is safe but understates the TPR: SCRUB × Apollo" in kept.text
-    )
+    (careful,) = (part for part in verdict(early) if part.head.startswith("Found rates below"))
+    assert careful.kind == "plain" and "7 of 35" in careful.text and "SCRUB × Apollo" in careful.text
+    assert {each.state for each in early.result.verdict.controls} == {"held"}
 
 
 def test_search_gains_are_paired_over_targets(audit):
@@ -376,11 +365,10 @@ def test_of_several_settings_titles_verdict_and_page_name_the_one_that_they_are_
     }
     for about, found in cases.items():
         setting = about.partition(" (")[0]
-        told = ApolloRun.of(found)
-        assert told.result.about == about and told.main_setting == setting
-        assert PAGE.verdict(found)["about"] == about
+        told = ApolloRun(judged(ApolloRun.of(found).result))
+        assert told.result.about == told.result.verdict.about == about and told.main_setting == setting
         assert PAGE.terminal_grids(told)[-1].title.startswith(f"{setting}: attacks on unlearned models")
-        assert lines(answer(told))[0].startswith(f"Verdict on {about}: ")
+        assert lines(told.result.verdict)[0].startswith(f"Verdict on {about}: ")
     page = (sweep / "report.html").read_text()
     first = page[page.index('id="answer"') : page.index('id="verdict"')]
     assert "<dt>Setting</dt><dd>base (the plan’s own setting)" in first and "<h2>base: attacks on each" in page

@@ -9,17 +9,19 @@ import pytest
 from matplotlib.image import imread
 from rich.console import Console
 
+from audits.statistics.radii import answers
 from orchestrator.apollo.page import matrices, privacy, radii
 from orchestrator.apollo.page.exposure import exposure_grid
 from orchestrator.apollo.page.figures import FIRST, MOST_CURVES, attack_colours
-from orchestrator.apollo.page.glossary import words
 from orchestrator.apollo.page.page import PAGE
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.tables import all_grids, exposure_lines
 from orchestrator.apollo.page.verdict import PAIRS, search_gains, verdict
+from orchestrator.apollo.result.judging import judged
 from orchestrator.apollo.result.metrics import metrics
 from orchestrator.apollo.result.rows import RadiusPoints
+from orchestrator.apollo.result.words import words
 from orchestrator.report.grid_formats import as_html, as_markdown
 from orchestrator.report.numbers import number
 from orchestrator.report.pictures import thumbnail
@@ -181,7 +183,9 @@ def test_radius_figure_shows_intervals_and_flips(tmp_path):
 
     def points(under, over, flips):
         spans = (tuple((low, high) for low, high in span.tolist()) for span in (under, over))
-        return RadiusPoints(**dict(zip(("under", "over"), spans, strict=True)), flip_under=flips, flip_over=(NONE,) * 3)
+        said = tuple(answers("under", under, np.array(flips), np.ones(3, bool)).tolist())
+        ends = dict(zip(("under", "over"), spans, strict=True))
+        return RadiusPoints(**ends, flip_under=flips, flip_over=(NONE,) * 3, answer_under=said, answer_over=("",) * 3)
 
     with drawing("radii"):
         figure = radii.method_radii(points(under, over, (0.3, 0.9, NONE)))
@@ -233,7 +237,7 @@ def broken(whole, result):
     rows = [
         row | (late if (row["setting"], row["unlearner"], row["attack"]) == cell else {}) for row in result["table"]
     ]
-    return result | {"table": rows}
+    return judged(ApolloRun.of(result | {"table": rows}).result).document()
 
 
 SAID = (
@@ -255,7 +259,7 @@ def test_page_and_terminal_say_first_what_is_void(whole, broken):
     assert own and table.count(">void</td>") == 2 * min(12, own), "p and q of each point"
 
 
-def test_void_stands_in_the_place_of_rates_and_discoveries_and_is_not_tracked(whole, broken):
+def test_void_stands_in_the_place_of_rates_and_discoveries_and_is_not_tracked(whole, result, broken):
     run = ApolloRun.of(broken, read_apollo_run(whole).scores)
     text = markdown(run)
     main = next(line for line in text.splitlines() if "| Labels only | SCRUB | Apollo |" in line)
@@ -263,9 +267,7 @@ def test_void_stands_in_the_place_of_rates_and_discoveries_and_is_not_tracked(wh
     (line,) = (line for line in text.splitlines() if line.startswith("| base | SCRUB | Apollo |") and "| 0.1 |" in line)
     assert line.count("| void |") == 2
     assert {(row.unlearner, row.attack) for row in run.result.budget if row.void} == {("scrub", "apollo")}
-    document = run.result.document()
-    held = metrics(document | {"table": broken["table"], "discoveries": broken["discoveries"]}, "base")
-    lost = held.keys() - metrics(document, "base").keys()
+    lost = metrics(result, "base").keys() - metrics(broken, "base").keys()
     gone = ("tpr", "tpr_low", "tpr_high", "discoveries", "fdp", "power")
     assert lost == {f"scrub.apollo.{name}" for name in gone}, "AUC and the found rate stay"
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115 – closed with the process

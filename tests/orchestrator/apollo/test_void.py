@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.page.page import PAGE
-from orchestrator.apollo.page.promises import promise_sentences
-from orchestrator.apollo.result.controls import control_warnings, judged
+from orchestrator.apollo.result.controls import judged_rows
 from orchestrator.apollo.result.rows import AttackRow
 from orchestrator.apollo.result.void import void_cells
 from orchestrator.judgement.estimate import Estimate, Span
@@ -37,12 +34,12 @@ def row(unlearner: str = "scrub", attack: str = "apollo", rate: float = 0.05, **
 
 def void(*rows: AttackRow) -> list[bool]:
     """Return which of the rows are void once they are judged at level .95."""
-    return [each.void for each in judged(rows, 0.95)]
+    return [each.void for each in judged_rows(rows, 0.95)]
 
 
 def test_a_rate_above_the_promise_voids_and_one_below_does_not() -> None:
     above, below = row(found_fpr_p=ABOVE), row("finetune", found_fpr_p=1.0, found_fpr_below_p=BELOW)
-    found = judged([above, below, row("salun")], 0.95)
+    found = judged_rows([above, below, row("salun")], 0.95)
     assert [(each.void, each.found_fpr_off, each.found_fpr_below) for each in found] == [
         (True, True, False),
         (False, False, True),
@@ -68,13 +65,6 @@ def test_a_cell_is_void_at_all_its_rates_and_an_attack_off_on_retraining_against
     assert void_cells([]) == frozenset()
 
 
-def test_older_results_are_judged_by_their_intervals() -> None:
-    above = row(found_fpr_p=None, found_fpr_below_p=None, found_fpr=Estimate(0.3, 0.25, 0.35))
-    below = row("salun", found_fpr_p=None, found_fpr_below_p=None, found_fpr=Estimate(0.01, 0.0, 0.012))
-    found = judged([above, below], 0.95)
-    assert [(each.void, each.found_fpr_below) for each in found] == [(True, False), (False, True)]
-
-
 @pytest.mark.long
 def test_shadows_trained_for_fewer_epochs_void_the_loss_threshold(tmp_path) -> None:
     """Targets fit their points and their like; shadows of one epoch think that any low loss is a trained one.
@@ -96,7 +86,7 @@ def test_shadows_trained_for_fewer_epochs_void_the_loss_threshold(tmp_path) -> N
     assert warned in document["warnings"]
     rows = {(each["unlearner"], each["attack"]): each for each in document["table"]}
     assert all(rows[name, "loss_threshold"]["void"] for name in ("identity", "gradient_ascent", "retrain"))
-    assert any(line.startswith("control failed: loss_threshold (setting base)") for line in document["warnings"])
+    assert any(line.startswith("control failed: promised false-alarm rates: ") for line in document["warnings"])
     assert PAGE.closing_lines(document)[0].startswith("Promised rates did not hold for loss threshold")
 
     def said(document) -> list[str]:
@@ -104,8 +94,7 @@ def test_shadows_trained_for_fewer_epochs_void_the_loss_threshold(tmp_path) -> N
         return [line for line in failures(gates, HEADLINE, plan, document) if "promised false-alarm rates" in line]
 
     (line,) = said(document)
-    assert "inconclusive" in line and "not kept by gradient_ascent, loss_threshold: hit rates are void" in line
-    assert said(document | {"table": [each | {"void": False} for each in document["table"]]}) == []
+    assert "inconclusive" in line and "loss threshold" in line
 
 
 @pytest.mark.parametrize(
@@ -131,24 +120,9 @@ def test_where_shadows_are_unlike_the_targets_an_interval_above_the_promise_void
     doubtful = row("scrub", found_fpr=Estimate(0.12, 0.06, 0.2), found_fpr_p=0.02)
     others = [row("scrub", f"attack {number}") for number in range(40)]
     assert not any(void(doubtful, *others))
-    judged_alone = judged([doubtful, *others], 0.95, unlike={"base"})
+    judged_alone = judged_rows([doubtful, *others], 0.95, unlike={"base"})
     assert [(each.found_fpr_off, each.void) for each in judged_alone] == [(True, True)] + [(False, False)] * 40
-    assert judged(judged_alone, 0.95) == judged_alone, "a finished run that is read again says the same"
-    assert judged([doubtful, *others], 0.95, given={"scrub"}) == judged_alone, (
+    assert judged_rows([doubtful, *others], 0.95, given={"scrub"}) == judged_alone, (
         "nor does anybody vouch for a given model"
     )
-    assert not any(each.void for each in judged([doubtful, *others], 0.95, given={"finetune"}))
-    (line,) = control_warnings(judged_alone)
-    assert line.startswith("control failed: apollo (setting base) calls 12.0%")
-    result = SimpleNamespace(table=judged_alone, exposed=None)
-    run: Any = SimpleNamespace(rows=lambda: judged_alone, result=result, fpr=0.05, level=0.95, given=False)
-    (broken,), (kept,) = promise_sentences(run)
-    assert broken.kind == kept.kind == "bad" and "Not kept in 1 of 41 rows, judged by their intervals" in kept.text
-
-
-def test_an_attack_that_is_void_in_many_rows_is_warned_of_once() -> None:
-    rows = [
-        row(name, found_fpr=Estimate(0.3, 0.2, 0.4), found_fpr_p=ABOVE) for name in ("identity", "scrub", "retrain")
-    ]
-    (line,) = control_warnings(judged(rows, 0.95))
-    assert line.endswith("void against identity, scrub, retrain") and "30.0%" in line
+    assert not any(each.void for each in judged_rows([doubtful, *others], 0.95, given={"finetune"}))

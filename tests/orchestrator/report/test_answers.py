@@ -12,6 +12,7 @@ import pytest
 
 from audits.statistics.power import detectable_auc
 from orchestrator.apollo.page.page import PAGE as APOLLO
+from orchestrator.apollo.result.judging import judged
 from orchestrator.gnq.page.page import PAGE as GNQ
 from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.report.page import RunPage
@@ -47,7 +48,10 @@ def changed(document: Document, where: Callable[[Row], bool], **fields: Any) -> 
 
 
 def answer(page: RunPage[Any], document: Document) -> Document:
-    found = page.verdict(json.loads(json.dumps(document)))
+    plain = json.loads(json.dumps(document))
+    if page is APOLLO:
+        plain |= judged(APOLLO.of(plain).result).document()
+    found = page.verdict(plain)
     assert found is not None
     return found
 
