@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -123,6 +124,29 @@ def test_the_version_is_the_changelogs_latest() -> None:
     latest = re.search(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d{2}-\d{2}$", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert latest is not None
     assert latest[1] == PYPROJECT["project"]["version"] == distribution("orch-audit").version
+
+
+def test_the_citation_names_this_version_and_the_papers_of_the_readme() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= citation.keys()
+    assert (citation["version"], citation["license"]) == tuple(
+        PYPROJECT["project"][key] for key in ("version", "license")
+    )
+    for paper in citation["references"]:
+        assert {"type", "title", "authors"} <= paper.keys()
+    cited = {paper["url"] for paper in citation["references"] if "url" in paper}
+    assert cited == set(re.findall(r"https://arxiv\.org/abs/[\d.]+", (ROOT / "README.md").read_text()))
+
+
+def test_hooks_before_a_commit_run_what_make_lint_runs_and_download_nothing(tmp_path: Path) -> None:
+    (tmp_path / "orch-installed").touch()
+    os.utime(tmp_path / "orch-installed", (2**32, 2**32))
+    lint = make("--dry-run", "lint", f"VENV={tmp_path}").stdout.replace(f"{tmp_path}/", ".venv/").splitlines()
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert local["repo"] == "local"
+    assert [hook["entry"] for hook in local["hooks"]] == lint
+    assert {(hook["language"], hook["pass_filenames"]) for hook in local["hooks"]} == {("system", False)}
 
 
 def make(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:

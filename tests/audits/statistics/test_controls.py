@@ -52,7 +52,7 @@ def test_a_threshold_set_by_known_points_is_no_fixed_one(null: int, judged: int)
     for level in (0.05, 0.05 / 3):
         assert (kept <= level).mean() <= level + 2 * np.sqrt(level / 1000)
     assert (fixed <= 0.05 / 3).mean() > (kept <= 0.05 / 3).mean()
-    if null == judged:  # as docs/explanation/mia.md and CHANGELOG.md have it
+    if null == judged:  # as docs/explanation/mia.md has it
         assert 0.08 < (fixed <= 0.05).mean() < 0.13 and 0.04 < (fixed <= 0.05 / 3).mean() < 0.08
 
 
