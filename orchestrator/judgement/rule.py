@@ -50,8 +50,8 @@ from orchestrator.judgement.wording import (
     headline,
     leaky_elsewhere,
     named,
-    reported,
     said,
+    together,
     unnoticed,
 )
 
@@ -103,7 +103,10 @@ def gathered(controls: Iterable[Control], words: Callable[[str], str] = str) -> 
     for rows in by_name.values():
         state = next(state for state in WORST if any(each.state == state for each in rows))
         worst = [each for each in rows if each.state == state]
-        why = [*dict.fromkeys(reported(each, words) for each in worst)]
+        alike: dict[str, list[Control]] = {}
+        for each in worst:
+            alike.setdefault(each.why, []).append(each)
+        why = [together(same, words) for same in alike.values()]
         if (more := len(why) - MOST_NAMED) > 0:
             why = [*why[:MOST_NAMED], f"And {more} more."]
         about = {"subject": "", "attack": None, "lines": "all"} if len(worst) > 1 else {}
@@ -137,7 +140,7 @@ def verdict_of(
     said_first = headline(found, further, wording, too_small)
     if SEEN not in said_first:
         certainty = " ".join(certainty.replace(FOUR_IN_FIVE, "").split())
-    own = shown(controls, found, main, wording)
+    own = shown(controls, told, main, wording)
     return Verdict(
         level=level,
         headline=said_first,
@@ -155,14 +158,20 @@ def verdict_of(
 def shown(
     controls: Sequence[Control], findings: Sequence[Finding], main: Collection[str], wording: Wording
 ) -> list[Control]:
-    """Return the controls of the ``main`` settings, a row a name, with a note on the settings in which they failed."""
-    looked_at = frozenset[Source]().union(*(each.sources for each in findings))
-    rested_on = decisive(controls, looked_at)
-    own = [each for each in controls if each.setting in main and (each.lines == "all" or each in rested_on)]
+    """Return the controls of the ``main`` settings, a row a name, with a note on the settings in which they failed.
+
+    They are those that the ``findings`` of all settings rest on; of a setting without a finding, all that it has.
+    """
+    rested_on = [row for each in findings for row in decisive(controls, each.sources)]
+    without = {each.setting for each in controls} - {each.setting for each in findings}
+    of_these = [each for each in controls if each.setting in without]
+    rested_on += decisive(controls, {Source(each.setting, each.subject, each.attack or "") for each in of_these})
+    counted = [each for each in controls if each.lines == "all" or each in rested_on]
+    own = [each for each in counted if each.setting in main]
     settings = {each.setting for each in own}
     rows = []
     for control in gathered(own, wording.words):
-        failed = dict.fromkeys(each.setting for each in controls if (each.name, each.state) == (control.name, FAILED))
+        failed = dict.fromkeys(each.setting for each in counted if (each.name, each.state) == (control.name, FAILED))
         here = [name for name in failed if name in main]
         elsewhere = [name for name in failed if name not in main]
         note = f" Failed in {', '.join(here)} alone." if here and len(here) < len(settings) else ""

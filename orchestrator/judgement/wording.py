@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.judgement.estimate import Estimate
@@ -275,10 +275,18 @@ def called(control: Control) -> str:
 
 def reported(control: Control, words: Callable[[str], str] = str) -> str:
     """Return how a control came out, in a sentence with its evidence; ``words``: names of attacks as reported."""
-    if not control.evidence.known:
-        return control.why
-    by = f", {words(control.attack)}" if control.attack else ""
-    return f"{control.why.removesuffix('.')} ({number_of(control.evidence, control.metric)}{by})."
+    return together([control], words)
+
+
+def together(controls: Sequence[Control], words: Callable[[str], str] = str) -> str:
+    """Return how controls came out that did so for the same reason, in a sentence with the evidence of each."""
+    numbers = [
+        number_of(each.evidence, each.metric) + (f", {words(each.attack)}" if each.attack else "")
+        for each in controls
+        if each.evidence.known
+    ]
+    why = controls[0].why
+    return f"{why.removesuffix('.')} ({named([*dict.fromkeys(numbers)])})." if numbers else why
 
 
 def short(control: Control) -> str:
@@ -292,9 +300,14 @@ def outcome(control: Control) -> str:
     return f"{capital(called(control))}: {STATES[control.state]}"
 
 
-def warnings(controls: Iterable[Control]) -> list[str]:
+def warnings(controls: Collection[Control]) -> list[str]:
     """Return a warning for each control that failed, but for those of null results, which a verdict alone draws."""
-    return [f"control failed: {short(each)}" for each in controls if each.state == FAILED and each.protects != NULLS]
+    several = len({each.setting for each in controls}) > 1
+    return [
+        f"control failed{f' (setting {each.setting})' if several else ''}: {short(each)}"
+        for each in controls
+        if each.state == FAILED and each.protects != NULLS
+    ]
 
 
 def lines(verdict: Verdict) -> list[str]:
