@@ -47,6 +47,7 @@ from orchestrator.report.sentence import Sentence
 from orchestrator.scored import judging as scored_judging
 from orchestrator.scored.page import words as scored_words
 from orchestrator.tmia.page import verdict as tmia_words
+from orchestrator.tmia.result import judging as tmia_judging
 from orchestrator.tmia.result.controls import judges_of
 from tests.cases.kept import finished
 from tests.cases.runs import audited, draw_only
@@ -138,7 +139,10 @@ def rejudged(document: Mapping[str, Any]) -> Document:
     """Return a result as its rows are judged by the rules of this version, flags and all."""
     found = page_of(document).of(json.loads(json.dumps(document)))  # type: ignore[attr-defined]  # pages of runs do
     result = getattr(found, "result", found)
-    if judge := {"gnq-target": given_judging.judged, SCORED: scored_judging.judged}.get(document["kind"]):
+    judges: dict[str, Callable[[Any], Any]] = {
+        "gnq-target": given_judging.judged, "tmia": tmia_judging.judged, SCORED: scored_judging.judged
+    }  # fmt: skip
+    if judge := judges.get(document["kind"]):
         return json.loads(json.dumps({**document, **judge(result).document()}))
     return json.loads(json.dumps({**document, **result.document(), "verdict": page_of(document).verdict(document)}))
 

@@ -15,10 +15,10 @@ from orchestrator.report.result import SettingRow, look_up, own_setting
 from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, SERIES
 from orchestrator.report.swept import Axes as Swept
 from orchestrator.report.swept import Panel, panels
-from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import unless_void
-from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.result.rows import TmiaCell
+from orchestrator.tmia.result.run import TmiaRun
+from orchestrator.tmia.result.words import words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import TypeVar
+
 from audits.errors import how_many
-from orchestrator.judgement.controls import FIT, LEARNT, OWN_MODELS
+from audits.statistics.power import detectable_shift
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.rows import (
-    FAILED,
-    FINDINGS,
-    HELD,
-    LEAK,
-    MISSING,
-    NONE_SEEN,
-    NULLS,
-    RATES,
-    UNTOLD,
-    Control,
-    Finding,
-    Level,
-    Verdict,
-)
+from orchestrator.judgement.rows import LEAK, NONE_SEEN, UNTOLD, Finding, Level
 from orchestrator.judgement.rule import few_points, verdict_of
 from orchestrator.judgement.wording import ACCESS, FOUR_IN_FIVE, Wording, advice, capital, number_of, rounded
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
-from orchestrator.tmia.page.glossary import words
-from orchestrator.tmia.page.reading import TmiaRun
-from orchestrator.tmia.page.verdict import detectable
-from orchestrator.tmia.result.controls import ALIKE, NON_MEMBERS, NULL_MODELS, OVERFITTED, fair, sight
-from orchestrator.tmia.result.given import compared, own_power, teachers_in_question, unlearnt, unlike_fits
+from orchestrator.tmia.result.controls import controls, judged_cells
 from orchestrator.tmia.result.given_rows import GivenResult
-from orchestrator.tmia.result.rows import TmiaCell
+from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
+from orchestrator.tmia.result.run import TmiaRun
+from orchestrator.tmia.result.words import words
+
+R = TypeVar("R", bound=TmiaResult)
 
 WHOSE = {"I": "Teacher", "II": "Student, asked about its teacher’s {things}", "III": "Student"}
 """Mode → whose training points are asked about, and of whom."""
@@ -44,22 +34,24 @@ def known(run: TmiaRun, setting: str) -> bool:
     return bool(run.result.value(setting, "audit.star") == "true")
 
 
-def answer(run: TmiaRun) -> Verdict:
-    """Return the verdict of a run: of all settings that it shows in full."""
-    things = noun(run.result.plan)
-    given = isinstance(run.result, GivenResult)
+def judged(result: R) -> R:
+    """Return a result with what its cells are by the controls, these, and the verdict on the settings shown in full."""
+    result = replace(result, table=judged_cells(result.table, result.level))
+    run, found = TmiaRun(result), tuple(controls(result))
+    things, given = noun(result.plan), isinstance(result, GivenResult)
     names = [*run.shown, *(name for name in run.settings if name not in run.shown)]
-    return verdict_of(
+    verdict = verdict_of(
         [part for name in names for part in findings(run, name, things)],
-        [control for name in names for control in controls(run, name)],
+        found,
         main=run.shown,
         wording=wording(things, given=given),
         tested=tested(run, things),
-        access=list(dict.fromkeys(row.access for row in run.result.table)),
+        access=list(dict.fromkeys(row.access for row in result.table)),
         certainty=certainty(run),
-        too_small="" if given else few_points(look_up(run.result.plan, "split.train_size"), things),
-        about=run.result.about if len(run.shown) == 1 else "",
+        too_small="" if given else few_points(look_up(result.plan, "split.train_size"), things),
+        about=result.about if len(run.shown) == 1 else "",
     )
+    return replace(result, controls=found, verdict=verdict)
 
 
 def wording(things: str, *, given: bool) -> Wording:
@@ -75,6 +67,7 @@ def wording(things: str, *, given: bool) -> Wording:
             "with a defence (less over-fitting, DP-SGD) and audit again.",
             untold=f"This is no all-clear. Repeat the audit with more {more}.",
         ),
+        words,
     )
 
 
@@ -114,92 +107,19 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
     )
 
 
+def detectable(row: TmiaCell, level: float) -> float | None:
+    """Return the lowest precision that an interval as wide as this cell's would have told from chance; or None.
+
+    Four times in five, and by the wider side of the interval: near 0 and 1 the other one is cut short.
+    """
+    if row.chance is None or not row.precision.known or not row.precision.bounded:
+        return None
+    return row.chance + detectable_shift(max(row.precision.errors), math.inf, level)
+
+
 def told(row: TmiaCell) -> str:
     """Return the precision of a cell with its interval, beside that of guessing."""
     return f"{number_of(row.precision, 'precision')}, guessing {rounded(row.chance)}"
-
-
-def controls(run: TmiaRun, setting: str) -> list[Control]:
-    """Return the controls of a setting: null models and over-fitted models, of a given model those of ``of_given``.
-
-    Cells that break their promise are void by themselves, so that the others stand.
-    """
-    rows = fair(run.rows(setting))
-    if not rows:
-        found = [NULL_MODELS.row(RATES, MISSING, setting, "It is unknown whether false alarms are as promised.")]
-    else:
-        off = dict.fromkeys(words(row.attack) for row in rows if row.null_fpr_off)
-        beta = percent(rows[0].beta)
-        text = f"They are called members no more often than promised ({beta})."
-        if off:
-            of_verdict = [row for row in rows if row.attack in run.judges and row.selection == run.main_selection]
-            own = any(row.null_fpr_off for row in of_verdict)
-            rests = "and the verdict rests on some" if own else "but the verdict does not rest on them"
-            by = ", ".join(off)
-            text = f"Called members more often than promised ({beta}) by {by}: these results are void, {rests}."
-        found = [NULL_MODELS.row(RATES, FAILED if off else HELD, setting, text)]
-    return [*found, *of_given(run, setting)]
-
-
-def of_given(run: TmiaRun, setting: str) -> list[Control]:
-    """Return the controls beside a given model: its known non-members, own models, whether members are like others.
-
-    Without one that attacks see: over-fitted models.
-    """
-    if not isinstance(run.result, GivenResult):
-        return [seen(run, setting)]
-    off = dict.fromkeys(words(row.attack) for row in run.result.table if row.setting == setting and row.fpr_off)
-    text = "They are called members no more often than promised."
-    text = f"Called members too often by {', '.join(off)}." if off else text
-    found = [NON_MEMBERS.row(RATES, FAILED if off else HELD, setting, text)]
-    found.append(power(run, run.result, setting))
-    fits = [row for row in run.result.fit if row.setting == setting]
-    if compared(fits):
-        unlike = unlike_fits(fits, teachers_in_question(run.result))
-        text = "Models trained by the plan fit as the given model does."
-        text = f"{capital('; '.join(unlike))}." if unlike else text
-        found.append(FIT.row(NULLS, FAILED if unlike else HELD, setting, text))
-    table = [
-        (row.selection, (row.attack, row.auc.value, row.auc.low, row.auc.high))
-        for row in run.result.table
-        if row.setting == setting
-    ]
-    why = unlearnt(table, [cell for cell in run.result.controls if cell.setting == setting], run.judges)
-    if why is not None:
-        text = f"{capital(why)}." if why else "As far as intervals tell, target.members names its training points."
-        found.append(LEARNT.row(NULLS, FAILED if why else HELD, setting, text))
-    for row in run.result.alike:
-        if row.setting == setting:
-            text = "Models that saw neither see no difference."
-            if row.differ:
-                text = "Models that saw neither can tell them apart, so what is found may not be membership."
-            found.append(ALIKE.row(FINDINGS, FAILED if row.differ else HELD, setting, text))
-    return found
-
-
-def power(run: TmiaRun, result: GivenResult, setting: str) -> Control:
-    """Say whether attacks of the verdict find the members of the plan's own models, beside a given one."""
-    best = own_power([cell for cell in result.controls if cell.setting == setting], run.judges)
-    if best is None:
-        return OWN_MODELS.row(NULLS, MISSING, setting, "It is unknown whether a leak would be found.")
-    reached = f"{number_of(best[1])}, {words(best[0])}"
-    if best[1].above(0.5):
-        return OWN_MODELS.row(NULLS, HELD, setting, f"As they should be, they are recognised ({reached}).")
-    text = f"They are not recognised ({reached}), so the audit would not see a leak."
-    return OWN_MODELS.row(NULLS, FAILED, setting, text)
-
-
-def seen(run: TmiaRun, setting: str) -> Control:
-    """Say whether attacks of the verdict find the members of over-fitted models."""
-    best = sight([row for row in run.result.overfitted if row.setting == setting], run.judges)
-    if best is None:
-        return OVERFITTED.row(NULLS, MISSING, setting, "It is unknown whether a leak would be found.")
-    reached = f"{number_of(best[1])}, {words(best[0])}"
-    if best[1].above(0.5):
-        text = f"As they should be, their members are recognised ({reached})."
-        return OVERFITTED.row(NULLS, HELD, setting, text)
-    text = f"Their members are not recognised ({reached}), so the audit would not see a leak."
-    return OVERFITTED.row(NULLS, FAILED, setting, text)
 
 
 def tested(run: TmiaRun, things: str) -> str:

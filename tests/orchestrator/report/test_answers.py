@@ -16,6 +16,7 @@ from orchestrator.gnq.page.page import PAGE as GNQ
 from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.report.page import RunPage
 from orchestrator.tmia.page.page import PAGE as TMIA
+from orchestrator.tmia.result.judging import judged
 from tests.cases.apollo_result import write_run
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 from tests.orchestrator.tmia.drawn_result import write_tmia_run
@@ -47,7 +48,10 @@ def changed(document: Document, where: Callable[[Row], bool], **fields: Any) -> 
 
 
 def answer(page: RunPage[Any], document: Document) -> Document:
-    found = page.verdict(json.loads(json.dumps(document)))
+    plain = json.loads(json.dumps(document))
+    if page is TMIA:
+        plain |= judged(TMIA.of(plain).result).document()
+    found = page.verdict(plain)
     assert found is not None
     return found
 
