@@ -97,7 +97,7 @@ def frozen_layers(run: TmiaRun) -> Figure | None:
     lines = frozen_lines(run)
     columns = {attack: {name: (attack, line) for name, line in lines.items()} for attack in run.judges}
     titles = {words(attack): drawn for attack, drawn in columns.items()}
-    return _grid(run, titles, dict.fromkeys(titles, "frozen layers"), "") if lines else None
+    return _grid(run, titles, dict.fromkeys(titles, "frozen layers"), "") if lines and columns else None
 
 
 def sweep_curves(run: TmiaRun) -> Figure | None:
@@ -109,7 +109,7 @@ def sweep_curves(run: TmiaRun) -> Figure | None:
         line = dict(zip(panel.values, panel.settings, strict=True))
         columns[panel.axis] = {words(attack): (attack, line) for attack in run.judges}
         axes[panel.axis] = panel.axis
-    return _grid(run, columns, axes, run.main_setting) if found else None
+    return _grid(run, columns, axes, run.main_setting) if found and run.judges else None
 
 
 def _grid(

@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from audits.statistics.controls import corrected, off, rate_p
+from audits.tmia.attacks import ATTACKS
 from orchestrator.judgement.controls import OWN_MODELS, ControlName, by_attack, fitted, learnt
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.rows import FAILED, FINDINGS, HELD, MISSING, RATES, Control, State
 from orchestrator.judgement.wording import named
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import of_setting
+from orchestrator.tmia.plan import STARS
 from orchestrator.tmia.result.given import compared, own_areas, unlike_fit
 from orchestrator.tmia.result.given_rows import AlikeRow, GivenResult
 from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
@@ -23,7 +25,7 @@ JUDGES = {
     "labels": ("tmia_distance", "tmia", "tmia_smoothed", "noise_votes", "label_gap"),
     "posteriors": (LOSSES, "pmia", "gmia1", "gmia2", "gmia3", "fmia", "yeom"),
 }
-"""The attack of the verdict at each access: the first that the run has, whatever the attacks found."""
+"""The attack of the verdict at each access: the first that the plan has, whatever the attacks found."""
 NULL_MODELS = ControlName("null models", "models that saw none of the candidates")
 OVERFITTED = ControlName("over-fitted models", "models trained on the candidates alone")
 NON_MEMBERS = ControlName("known non-members of the target")
@@ -41,6 +43,18 @@ def judges_of(attacks: Collection[str]) -> list[str]:
     """Return the attacks of the verdict among ``attacks``, labels first: by name and never by what they found."""
     first = (next((name for name in names if name in attacks), None) for names in JUDGES.values())
     return [name for name in first if name]
+
+
+def judges_in(result: TmiaResult, setting: str) -> list[str]:
+    """Return the attacks of the verdict on a setting, by its plan, whether they have a result or not.
+
+    Those that need the true class are none of the plan where y* is each model's own label.
+    """
+    mode = next(entry.mode for entry in result.settings if entry.setting == setting)
+    asked = result.value(setting, "audit.attacks")
+    if (result.value(setting, "audit.star") or STARS[mode]) != "true":
+        asked = [name for name in asked if name not in ATTACKS or not ATTACKS[name].needs_true_label]
+    return judges_of(asked)
 
 
 def judged_cells(cells: Sequence[TmiaCell], level: float) -> tuple[TmiaCell, ...]:
@@ -96,7 +110,7 @@ def controls(result: TmiaResult) -> list[Control]:
             found += of_given(result, setting, cells)
         else:
             areas = {row.attack: row.auc for row in of_setting(result.overfitted, setting) if row.auc.bounded}
-            found += seen(OVERFITTED, setting, areas, cells)
+            found += seen(OVERFITTED, setting, areas, cells, judges_in(result, setting))
     return found
 
 
@@ -128,10 +142,16 @@ def rates(
     return name.row(RATES, FAILED, setting, why)
 
 
-def seen(name: ControlName, setting: str, areas: Mapping[str, Estimate], cells: Sequence[TmiaCell]) -> list[Control]:
+def seen(
+    name: ControlName,
+    setting: str,
+    areas: Mapping[str, Estimate],
+    cells: Sequence[TmiaCell],
+    judges: Collection[str],
+) -> list[Control]:
     """Return whether attacks find what they must, each for itself, those of the verdict first."""
     attacks = list(dict.fromkeys(cell.attack for cell in cells))
-    return by_attack(name, setting, areas, attacks, judges_of(attacks), SEEN)
+    return by_attack(name, setting, areas, attacks, judges, SEEN)
 
 
 def of_given(result: GivenResult, setting: str, cells: Sequence[TmiaCell]) -> list[Control]:
@@ -145,13 +165,14 @@ def of_given(result: GivenResult, setting: str, cells: Sequence[TmiaCell]) -> li
     found = [rates(NON_MEMBERS, setting, own, [cell for cell in own if cell.fpr_off], "fpr", cause)]
     theirs = own_areas(of_setting(result.own_models, setting))
     areas = {attack: area for attack, (_, area) in theirs.items()}
-    found += seen(OWN_MODELS, setting, areas, cells)
+    judges = judges_in(result, setting)
+    found += seen(OWN_MODELS, setting, areas, cells, judges)
     if compared(of_setting(result.fit, setting)):
         unlike = unlike_fit(result, setting)
         why = f"models of the plan's recipe fit otherwise than the target ({unlike}): {UNLIKE_MODELS}"
         found.append(fitted(setting, [why] if unlike else []))
     asked = [cell for cell in cells if cell.attack in theirs and cell.selection == theirs[cell.attack][0]]
-    judge = max(judges_of(theirs), key=lambda name: areas[name].ends[0], default=None)
+    judge = max((name for name in judges if name in areas), key=lambda name: areas[name].ends[0], default=None)
     told = [(cell.attack, cell.auc.value, cell.auc.low, cell.auc.high) for cell in asked]
     seen_there = [(attack, area.value, area.low, area.high) for attack, area in areas.items()]
     found += learnt(setting, judge, told, seen_there, NAMED_MEMBERS)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from audits.errors import how_many
 from audits.statistics.power import detectable_shift
+from audits.tmia.attacks import ATTACKS
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.rows import LEAK, NONE_SEEN, UNTOLD, Finding, Level
 from orchestrator.judgement.rule import few_points, verdict_of
@@ -15,7 +16,7 @@ from orchestrator.judgement.wording import ACCESS, FOUR_IN_FIVE, Wording, advice
 from orchestrator.report.nouns import noun
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import look_up
-from orchestrator.tmia.result.controls import controls, judged_cells
+from orchestrator.tmia.result.controls import controls, judged_cells, judges_in
 from orchestrator.tmia.result.given_rows import GivenResult
 from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
 from orchestrator.tmia.result.run import TmiaRun
@@ -72,29 +73,42 @@ def wording(things: str, *, given: bool) -> Wording:
 
 
 def findings(run: TmiaRun, setting: str, things: str) -> list[Finding]:
-    """Return what the attacks of the verdict find in a setting: from labels, then from posteriors."""
-    found = []
-    for attack in run.judges:
+    """Return what the attacks of the verdict find in a setting: from labels, then from posteriors.
+
+    None takes the place of one that failed.
+    """
+    found, there = [], {row.attack for row in run.rows(setting)}
+    for attack in judges_in(run.result, setting):
         row = run.cell(setting, run.main_selection, attack)
         if row is not None:
             found.append(finding(run, row, things))
+        elif attack not in there:
+            access, why = ATTACKS[attack].access, f"{words(attack)} has no result"
+            subject = subject_of(run, setting, access, things)
+            found.append(Finding(setting=setting, subject=subject, level=UNTOLD, why=why, access=access))
     return found
+
+
+def subject_of(run: TmiaRun, setting: str, access: str, things: str) -> str:
+    """Return whose training points a finding is about, and what an attacker sees."""
+    mode = run.mode(setting)
+    whose = WHOSE.get(mode, f"Attack {mode}").format(things=things)
+    if len(run.shown) == 1:
+        whose = "The model" if mode == "I" else whose
+    alike = [name for name in run.shown if run.mode(name) == mode]
+    if len(alike) > 1:  # such as those whose attacker knows the candidates' classes, and those whose does not
+        whose = f"{whose}{KNOWN[known(run, setting)]}"
+        if sum(known(run, name) == known(run, setting) for name in alike) > 1:
+            whose = f"{whose} ({setting})"
+    return f"{whose}, from {ACCESS.get(access, access)}"
 
 
 def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
     """Return what one cell says; a void one says nothing."""
-    whose = WHOSE.get(row.mode, f"Attack {row.mode}").format(things=things)
-    if len(run.shown) == 1:
-        whose = "The model" if row.mode == "I" else whose
-    alike = [name for name in run.shown if run.mode(name) == row.mode]
-    if len(alike) > 1:  # such as those whose attacker knows the candidates' classes, and those whose does not
-        whose = f"{whose}{KNOWN[known(run, row.setting)]}"
-        if sum(known(run, name) == known(run, row.setting) for name in alike) > 1:
-            whose = f"{whose} ({row.setting})"
     level: Level = UNTOLD if row.void else LEAK if row.above_chance else NONE_SEEN
     return Finding(
         setting=row.setting,
-        subject=f"{whose}, from {ACCESS.get(row.access, row.access)}",
+        subject=subject_of(run, row.setting, row.access, things),
         level=level,
         text="" if level != LEAK else f"training {things} can be recognised ({told(row)})",
         why=f"the promised false-alarm rate of {words(row.attack)} is broken" if row.void else "",

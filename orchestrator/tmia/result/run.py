@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orchestrator.report.result import look_up, of_setting, run_of
 from orchestrator.report.words import access_level
-from orchestrator.tmia.result.controls import judges_of
+from orchestrator.tmia.result.controls import judges_in
 from orchestrator.tmia.result.given_rows import result_form
 from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
 
@@ -92,5 +92,6 @@ class TmiaRun:
 
     @cached_property
     def judges(self) -> list[str]:
-        """The attacks of the verdict, labels first: by name and never by what they found."""
-        return judges_of(self.attacks)
+        """The attacks of the verdict that have a result, labels first: by name and never by what they found."""
+        chosen = {name for setting in self.settings for name in judges_in(self.result, setting)}
+        return [name for name in self.attacks if name in chosen]

@@ -31,7 +31,7 @@ def cell(setting: str, attack: str, form: type[TmiaCell] = TmiaCell, **changes: 
     """Return a cell that finds nothing, of an attack that keeps its promise; Yeom's promises none."""
     promised = None if attack == OTHER else 5.0
     fields: dict[str, Any] = {
-        "mode": "I", "selection": "kmeans", "access": ATTACKS[attack], "beta": 0.05, "attained": 0.05,
+        "mode": "I", "selection": "kmeans", "access": ATTACKS.get(attack, ""), "beta": 0.05, "attained": 0.05,
         "candidates": 100, "targets": 40, "true_positives": 100, "false_positives": 100, "members": 2000,
         "non_members": 2000, "expected_false_positives": promised, "precision": NULL, "precision_t": Span(),
         "coverage": NULL, "coverage_t": Span(), "fpr": KEPT, "fpr_t": Span(), "auc": BLIND, "null_models": 20,
@@ -54,7 +54,7 @@ def result(
         "data": {"name": "digits"}, "split": {"candidates": 100, "reference_models": 40, "train_size": 1000},
     }  # fmt: skip
     overfitted = [
-        OverfittedRow(setting=name, attack=attack, access=ATTACKS[attack], models=4, candidates=100, auc=area)
+        OverfittedRow(setting=name, attack=attack, access="labels", models=4, candidates=100, auc=area)
         for name in names
         for attack, area in areas.items()
     ]
@@ -109,6 +109,28 @@ def test_attacks_of_the_verdict_decide_first_in_whatever_order_rows_stand(seed: 
     found = judged(result(cells, {OTHER: SEES, POSTERIORS: Estimate(0.6, 0.55, 0.65), JUDGE: BLIND}))
     rows = [(each.attack, each.state) for each in found.controls if each.name == "over-fitted models"]
     assert rows == [(POSTERIORS, HELD), (JUDGE, FAILED), (OTHER, HELD)]
+
+
+def test_no_other_attack_takes_the_place_of_one_that_failed() -> None:
+    cells = [each for each in every("I", "II") if (each.setting, each.attack) != ("I", JUDGE)]
+    cells.append(cell("I", "label_gap", access="labels", precision=ABOVE))
+    whole = result(cells)
+    whole = replace(whole, plan={**whole.plan, "audit": {**whole.plan["audit"], "attacks": [*ATTACKS, "label_gap"]}})
+    found = judged(whole)
+    assert found.verdict is not None
+    assert [(each.setting, each.attack, each.level) for each in found.verdict.findings] == [
+        ("I", None, UNTOLD), ("I", POSTERIORS, NONE_SEEN), ("II", JUDGE, NONE_SEEN), ("II", POSTERIORS, NONE_SEEN),
+    ]  # fmt: skip
+    assert found.verdict.findings[0].why == "TMIA, distance has no result" and found.verdict.level == UNTOLD
+
+
+def test_an_attack_that_a_mode_leaves_out_has_not_failed() -> None:
+    cells = [cell("I", "label_gap", access="labels"), cell("I", POSTERIORS), cell("II", POSTERIORS, mode="II")]
+    whole = result(cells, dict.fromkeys(("label_gap", POSTERIORS), SEES))
+    audit = {**whole.plan["audit"], "attacks": ["label_gap", POSTERIORS]}
+    modes = tuple(TmiaSetting(setting=mode, overrides={"audit.mode": mode}, mode=mode) for mode in ("I", "II"))
+    found = judged(replace(whole, plan={**whole.plan, "audit": audit}, settings=modes))
+    assert levels(found) == dict.fromkeys([("I", "label_gap"), ("I", POSTERIORS), ("II", POSTERIORS)], NONE_SEEN)
 
 
 def test_without_over_fitted_models_no_null_result_stands() -> None:
