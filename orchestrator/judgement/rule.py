@@ -50,8 +50,8 @@ from orchestrator.judgement.wording import (
     headline,
     leaky_elsewhere,
     named,
-    reported,
     said,
+    together,
     unnoticed,
 )
 
@@ -103,7 +103,10 @@ def gathered(controls: Iterable[Control], words: Callable[[str], str] = str) -> 
     for rows in by_name.values():
         state = next(state for state in WORST if any(each.state == state for each in rows))
         worst = [each for each in rows if each.state == state]
-        why = [*dict.fromkeys(reported(each, words) for each in worst)]
+        alike: dict[str, list[Control]] = {}
+        for each in worst:
+            alike.setdefault(each.why, []).append(each)
+        why = [together(same, words) for same in alike.values()]
         if (more := len(why) - MOST_NAMED) > 0:
             why = [*why[:MOST_NAMED], f"And {more} more."]
         about = {"subject": "", "attack": None, "lines": "all"} if len(worst) > 1 else {}
@@ -159,10 +162,10 @@ def shown(
 
     They are those that the ``findings`` of all settings rest on; of a setting without a finding, all that it has.
     """
-    looked_at = {source for each in findings for source in each.sources}
+    rested_on = [row for each in findings for row in decisive(controls, each.sources)]
     without = {each.setting for each in controls} - {each.setting for each in findings}
-    looked_at |= {Source(each.setting, each.subject, each.attack or "") for each in controls if each.setting in without}
-    rested_on = decisive(controls, looked_at)
+    of_these = [each for each in controls if each.setting in without]
+    rested_on += decisive(controls, {Source(each.setting, each.subject, each.attack or "") for each in of_these})
     counted = [each for each in controls if each.lines == "all" or each in rested_on]
     own = [each for each in counted if each.setting in main]
     settings = {each.setting for each in own}

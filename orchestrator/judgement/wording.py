@@ -275,10 +275,18 @@ def called(control: Control) -> str:
 
 def reported(control: Control, words: Callable[[str], str] = str) -> str:
     """Return how a control came out, in a sentence with its evidence; ``words``: names of attacks as reported."""
-    if not control.evidence.known:
-        return control.why
-    by = f", {words(control.attack)}" if control.attack else ""
-    return f"{control.why.removesuffix('.')} ({number_of(control.evidence, control.metric)}{by})."
+    return together([control], words)
+
+
+def together(controls: Sequence[Control], words: Callable[[str], str] = str) -> str:
+    """Return how controls came out that did so for the same reason, in a sentence with the evidence of each."""
+    numbers = [
+        number_of(each.evidence, each.metric) + (f", {words(each.attack)}" if each.attack else "")
+        for each in controls
+        if each.evidence.known
+    ]
+    why = controls[0].why
+    return f"{why.removesuffix('.')} ({named([*dict.fromkeys(numbers)])})." if numbers else why
 
 
 def short(control: Control) -> str:

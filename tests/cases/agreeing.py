@@ -14,7 +14,8 @@ from orchestrator.kinds import KINDS
 def at_odds(document: Mapping[str, Any]) -> list[str]:
     """Return the controls of a result of one setting that its verdict does not have by this name, or judges otherwise.
 
-    The gate is one without limits, which looks at all lines.
+    The gate is one without limits, which looks at all lines. Of controls of single attacks it has the first, a finding
+    that of its own attack.
     """
     if document["kind"] not in KINDS or not document.get("verdict") or len(document["settings"]) > 1:
         return []
@@ -24,6 +25,6 @@ def at_odds(document: Mapping[str, Any]) -> list[str]:
         name = control.name.partition(" (")[0]
         if name not in told:
             found.append(f"{control.name}: not in {[*told]}")
-        elif {control.state, told[name]} == {HELD, FAILED}:
+        elif control.lines == "all" and {control.state, told[name]} == {HELD, FAILED}:
             found.append(f"{control.name}: {told[name]} in the verdict, in the gate {control.state}: {control.why}")
     return found

@@ -55,4 +55,4 @@ def test_the_page_on_tmia_runs(
     told = capsys.readouterr().out
     assert "known non-members" in told
     document = json.loads(Path("found/result.json").read_text())
-    assert {cell["targets"] for cell in document["table"]} == {1} and document["controls"]
+    assert {cell["targets"] for cell in document["table"]} == {1} and document["own_models"]

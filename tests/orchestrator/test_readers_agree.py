@@ -48,6 +48,7 @@ from orchestrator.report.sentence import Sentence
 from orchestrator.scored import judging as scored_judging
 from orchestrator.scored.page import words as scored_words
 from orchestrator.tmia.page import verdict as tmia_words
+from orchestrator.tmia.result import judging as tmia_judging
 from orchestrator.tmia.result.controls import judges_of
 from tests.cases.kept import finished
 from tests.cases.runs import audited, draw_only
@@ -140,8 +141,11 @@ def rejudged(document: Mapping[str, Any]) -> Document:
     found = page_of(document).of(json.loads(json.dumps(document)))  # type: ignore[attr-defined]  # pages of runs do
     result = getattr(found, "result", found)
     judges: dict[str, Callable[[Any], Any]] = {
-        "apollo": apollo_judging.judged, "gnq-target": given_judging.judged, SCORED: scored_judging.judged
-    }  # fmt: skip
+        "apollo": apollo_judging.judged,
+        "gnq-target": given_judging.judged,
+        "tmia": tmia_judging.judged,
+        SCORED: scored_judging.judged,
+    }
     if judge := judges.get(document["kind"]):
         return json.loads(json.dumps({**document, **judge(result).document()}))
     return json.loads(json.dumps({**document, **result.document(), "verdict": page_of(document).verdict(document)}))

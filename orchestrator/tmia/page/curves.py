@@ -15,10 +15,10 @@ from orchestrator.report.result import SettingRow, look_up, own_setting
 from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, SERIES
 from orchestrator.report.swept import Axes as Swept
 from orchestrator.report.swept import Panel, panels
-from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import unless_void
-from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.result.rows import TmiaCell
+from orchestrator.tmia.result.run import TmiaRun
+from orchestrator.tmia.result.words import words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,7 @@ def frozen_layers(run: TmiaRun) -> Figure | None:
     lines = frozen_lines(run)
     columns = {attack: {name: (attack, line) for name, line in lines.items()} for attack in run.judges}
     titles = {words(attack): drawn for attack, drawn in columns.items()}
-    return _grid(run, titles, dict.fromkeys(titles, "frozen layers"), "") if lines else None
+    return _grid(run, titles, dict.fromkeys(titles, "frozen layers"), "") if lines and columns else None
 
 
 def sweep_curves(run: TmiaRun) -> Figure | None:
@@ -109,7 +109,7 @@ def sweep_curves(run: TmiaRun) -> Figure | None:
         line = dict(zip(panel.values, panel.settings, strict=True))
         columns[panel.axis] = {words(attack): (attack, line) for attack in run.judges}
         axes[panel.axis] = panel.axis
-    return _grid(run, columns, axes, run.main_setting) if found else None
+    return _grid(run, columns, axes, run.main_setting) if found and run.judges else None
 
 
 def _grid(

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.style import INK, MARKERS, MUTED, PAPER, SERIES
 from orchestrator.report.words import access_level
-from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import unless_void
-from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
 from orchestrator.tmia.result.rows import TmiaCell
+from orchestrator.tmia.result.run import ALL, NONE, TmiaRun
+from orchestrator.tmia.result.words import words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

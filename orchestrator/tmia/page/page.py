@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.report import writing
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.metrics import rows_of
 from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
 from orchestrator.report.pictures import Images, pixels_of
 from orchestrator.report.result import look_up
 from orchestrator.tmia.page import curves, figures
-from orchestrator.tmia.page.answer import answer
-from orchestrator.tmia.page.given import control_grids
-from orchestrator.tmia.page.glossary import GLOSSARY, MODES, words
-from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
+from orchestrator.tmia.page.given import own_model_grids
+from orchestrator.tmia.page.glossary import GLOSSARY, MODES
+from orchestrator.tmia.page.reading import read_tmia_run
 from orchestrator.tmia.page.tables import (
     all_grids,
     cell_grid,
@@ -30,6 +30,8 @@ from orchestrator.tmia.page.tables import (
 from orchestrator.tmia.page.verdict import verdict
 from orchestrator.tmia.result.given_rows import GivenResult, result_form
 from orchestrator.tmia.result.rows import RecognisedPoint
+from orchestrator.tmia.result.run import TmiaRun
+from orchestrator.tmia.result.words import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +46,7 @@ def fill(run: TmiaRun, out: Path, images: Images) -> Path:
         "orchestrator.tmia.page",
         run.result,
         draw(run, out / "figures"),
-        answer=answer(run),
+        answer=run.result.verdict,
         named=words,
         verdict=verdict(run),
         asked=[(name, run.mode(name), MODES.get(run.mode(name), "")) for name in run.shown],
@@ -56,7 +58,8 @@ def fill(run: TmiaRun, out: Path, images: Images) -> Path:
         fit=fit_grid(run),
         selections=selection_grid(run),
         recognised=recognised_grids(run, images),
-        controls=control_grids(run),
+        own_models=own_model_grids(run),
+        all_controls=controls_grid(run.result.controls, words),
         overfitted=overfitted_grid(run),
         given=isinstance(run.result, GivenResult),
         glossary=GLOSSARY,
@@ -109,6 +112,6 @@ def _effort(run: TmiaRun) -> str:
 
 
 PAGE = RunPage(
-    read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, lines, answer,
+    read_tmia_run, TmiaRun.of, fill, images, all_grids, terminal_grids, lines,
     form=lambda document: result_form(document["plan"]),
 )  # fmt: skip

@@ -1,114 +1,22 @@
-"""A finished TMIA run in the terms of its report: settings, selections, attacks, cells."""
+"""Reads a finished TMIA run from its folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
-
-from numpy.typing import NDArray
 
 from audits.data.bounded import columns_of
-from orchestrator.report.result import look_up, read_result, read_scores, run_of
-from orchestrator.report.words import access_level
-from orchestrator.tmia.result.controls import LOSSES, judged, judges_of
+from orchestrator.report.result import read_result, read_scores, run_of
+from orchestrator.tmia.result.controls import LOSSES
 from orchestrator.tmia.result.given_rows import result_form
-from orchestrator.tmia.result.rows import TmiaCell, TmiaResult
-
-ALL, NONE = "all", "none"
-MOST_SETTINGS = 4
-"""Runs of more settings are sweeps: shown in full at the main setting, and as curves and one line a setting beside."""
-
-
-@dataclass(frozen=True)
-class TmiaRun:
-    """A finished run: its result, and the columns of scores.parquet of the attack LOSSES."""
-
-    result: TmiaResult
-    scores: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any], scores: Mapping[str, NDArray[Any]] | None = None) -> Self:
-        """Return the run that the content of result.json describes."""
-        return cls(controlled(run_of(document, result_form(document["plan"]))), scores or {})
-
-    @property
-    def level(self) -> float:
-        """Confidence level of the intervals."""
-        return self.result.level
-
-    @cached_property
-    def main_setting(self) -> str:
-        """The setting that is the plan itself, else the first."""
-        return self.result.main_setting
-
-    @cached_property
-    def settings(self) -> list[str]:
-        """Settings that have cells, in the run's order."""
-        held = {row.setting for row in self.result.table}
-        return [entry.setting for entry in self.result.settings if entry.setting in held]
-
-    @cached_property
-    def shown(self) -> list[str]:
-        """Settings that are shown in full: all of a few, else the main one."""
-        return self.settings if len(self.settings) <= MOST_SETTINGS else [self.main_setting]
-
-    def mode(self, setting: str) -> str:
-        """Return the mode (I, II or III) of a setting."""
-        return next(entry.mode for entry in self.result.settings if entry.setting == setting)
-
-    def rows(self, setting: str) -> list[TmiaCell]:
-        """Return the cells of a setting."""
-        return [row for row in self.result.table if row.setting == setting]
-
-    def cell(self, setting: str, selection: str, attack: str) -> TmiaCell | None:
-        """Return one cell, or None where the run has none."""
-        place = (setting, selection, attack)
-        found = (row for row in self.result.table if (row.setting, row.selection, row.attack) == place)
-        return next(found, None)
-
-    @cached_property
-    def selections(self) -> list[str]:
-        """Selections of the table: everybody first, then in the plan's order."""
-        held = list(dict.fromkeys(row.selection for row in self.result.table))
-        order = [ALL, NONE, *(look_up(self.result.plan, "audit.selectors") or [])]
-        return sorted(held, key=lambda name: order.index(name) if name in order else len(order))
-
-    @cached_property
-    def selectors(self) -> list[str]:
-        """Selections that leave somebody out."""
-        return [name for name in self.selections if name not in (ALL, NONE)]
-
-    @cached_property
-    def main_selection(self) -> str:
-        """The plan's first selection that leaves somebody out; the verdict is about its candidates."""
-        return next(iter(self.selectors), self.selections[0])
-
-    @cached_property
-    def attacks(self) -> list[str]:
-        """Attacks by access, weakest first, then in the table's order."""
-        ordered = sorted(self.result.table, key=lambda row: access_level(row.access))
-        return list(dict.fromkeys(row.attack for row in ordered))
-
-    @cached_property
-    def judges(self) -> list[str]:
-        """The attacks of the verdict, labels first: by name and never by what they found."""
-        return judges_of(self.attacks)
+from orchestrator.tmia.result.run import TmiaRun
 
 
 def read_tmia_run(out: Path) -> TmiaRun:
     """Read result.json and, of scores.parquet, the rows of LOSSES; BadInput for unfinished runs and other kinds."""
     document = read_result(out)
-    result = controlled(run_of(document, result_form(document["plan"]), str(out / "result.json")))
+    result = run_of(document, result_form(document["plan"]), str(out / "result.json"))
     if result.aggregate_only:  # nothing is drawn of single scores
         return TmiaRun(result)
     chosen = [name for name in columns_of(out / "scores.parquet") if name.startswith("q_")]
     columns = ["setting", "group", "member", "statistic", *chosen]
     return TmiaRun(result, read_scores(out, columns, attack=LOSSES))
-
-
-def controlled(result: TmiaResult) -> TmiaResult:
-    """Return a result whose cells are judged by the rule of this version, also one that an older version wrote."""
-    return replace(result, table=judged(result.table, result.level))

@@ -11,9 +11,9 @@ from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid import Grid, grid, left
 from orchestrator.report.numbers import VOID, estimate, number
-from orchestrator.tmia.page.glossary import words
-from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.result.rows import TmiaCell, TmiaSetting
+from orchestrator.tmia.result.run import TmiaRun
+from orchestrator.tmia.result.words import words
 
 
 def seeds_grids(run: TmiaRun) -> list[Grid]:

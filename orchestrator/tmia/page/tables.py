@@ -6,23 +6,26 @@ import dataclasses
 from collections.abc import Sequence
 
 from orchestrator.judgement.wording import DASH
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.grid import Column, Entry, Grid, Group, bold, grid, group, left, red
 from orchestrator.report.numbers import VOID, or_dash, percent
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
 from orchestrator.report.result import look_up
-from orchestrator.tmia.page.given import control_grids
-from orchestrator.tmia.page.glossary import GROUPS, words
+from orchestrator.tmia.page.given import own_model_grids
+from orchestrator.tmia.page.glossary import GROUPS
 from orchestrator.tmia.page.numbers import null_rate, over_targets, quoted, rate_entry
-from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.result.given_rows import GivenCell, GivenResult
 from orchestrator.tmia.result.rows import RecognisedPoint, TmiaCell
+from orchestrator.tmia.result.run import TmiaRun
+from orchestrator.tmia.result.words import words
 
 
 def all_grids(run: TmiaRun) -> list[Grid]:
     """Return the tables of a run: settings, seeds, cells of the settings shown, selections, fit."""
     grids = [overview_grid(run), *seeds_grids(run), *(cell_grid(run, setting) for setting in run.shown)]
-    grids += [*control_grids(run), overfitted_grid(run), selection_grid(run), fit_grid(run)]
+    grids += [*own_model_grids(run), overfitted_grid(run), selection_grid(run), fit_grid(run)]
+    grids.append(controls_grid(run.result.controls, words))
     return [each for each in grids if each]
 
 

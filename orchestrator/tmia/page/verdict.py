@@ -1,25 +1,22 @@
-"""The verdict of a TMIA run in detail: each setting, then the control, selection, other attacks, fit, luck.
+"""The verdict of a TMIA run in detail: each setting, then selection, other attacks, fit, luck.
 
-The attacks of the verdict are fixed by name (``reading.JUDGES``) and the selection by the plan's order, never by what
+The attacks of the verdict are fixed by name (``controls.JUDGES``) and the selection by the plan's order, never by what
 they found. A precision counts as above chance where its interval lies above the share of member pairs.
 """
 
 from __future__ import annotations
 
-import math
-
 from audits.statistics.null import expected_misses
-from audits.statistics.power import detectable_shift
 from orchestrator.judgement.wording import ACCESS
 from orchestrator.report.numbers import number, percent
 from orchestrator.report.sentence import Sentence
-from orchestrator.tmia.page.given import beside, named, own_rate, scope
-from orchestrator.tmia.page.glossary import words
-from orchestrator.tmia.page.numbers import null_rate, rate
-from orchestrator.tmia.page.reading import ALL, NONE, TmiaRun
-from orchestrator.tmia.result.controls import fair
-from orchestrator.tmia.result.given_rows import GivenCell, GivenResult
+from orchestrator.tmia.page.given import named, scope
+from orchestrator.tmia.page.numbers import rate
+from orchestrator.tmia.result.given_rows import GivenCell
+from orchestrator.tmia.result.judging import detectable
 from orchestrator.tmia.result.rows import GAP, TmiaCell
+from orchestrator.tmia.result.run import ALL, NONE, TmiaRun
+from orchestrator.tmia.result.words import words
 
 
 def misleads(row: TmiaCell) -> bool:
@@ -27,81 +24,14 @@ def misleads(row: TmiaCell) -> bool:
     return not row.void and row.chance is not None and row.precision.below(row.chance)
 
 
-def detectable(row: TmiaCell, level: float) -> float | None:
-    """Return the lowest precision that an interval as wide as this cell's would have told from chance; or None.
-
-    Four times in five, and by the wider side of the interval: near 0 and 1 the other one is cut short.
-    """
-    if row.chance is None or not row.precision.known or not row.precision.bounded:
-        return None
-    return row.chance + detectable_shift(max(row.precision.errors), math.inf, level)
-
-
 def verdict(run: TmiaRun) -> list[Sentence]:
     """Return the statements about a run, in the order in which they should be read."""
     sentences = [part for setting in run.shown for part in setting_sentences(run, setting)]
-    sentences += [control(run, setting) for setting in run.shown]
-    sentences += [part for setting in run.shown for part in memorised(run, setting)]
-    sentences += [part for setting in run.shown for part in own_rate(run, setting)]
-    sentences += [part for setting in run.shown for part in beside(run, setting)]
     sentences += [part for setting in run.shown for part in selection_sentences(run, setting)]
     sentences += [part for setting in run.shown for part in other_attacks(run, setting)]
     if len(run.shown) < len(run.settings):
         sentences.append(sweep_sentence(run))
     return [*scope(run), *sentences, fit_sentence(run), luck(run)]
-
-
-def control(run: TmiaRun, setting: str) -> Sentence:
-    """Say whether models that never saw a candidate are called members as rarely as the level promises."""
-    head = f"Control: null models{named(run, setting)}"
-    rows = [row for row in run.rows(setting) if row.promised is not None]
-    held = fair(rows)
-    if not held:
-        return Sentence("bad", head, "Not in this run, so it is unknown whether the false-positive rate β is kept.")
-    above = [row for row in held if row.null_fpr_off]
-    spoken = [row for row in held if row.attack in run.judges and row.selection == run.main_selection]
-    seen = "; ".join(f"{words(row.attack)} {null_rate(row)}" for row in spoken)
-    counts = f"{held[0].null_models} models that saw no candidate"
-    level = f"{held[0].beta * 100:g}\N{NO-BREAK SPACE}%"
-    read = f" Found under {words(run.main_selection)}: {seen}." if seen else ""
-    tests = len(fair(run.result.table))
-    rule = f"after Holm’s correction over {tests} attack × selection cells" + (" of all settings" * (tests > len(held)))
-    if not above:
-        text = (
-            f"The level β = {level} holds as far as this run can see: on {counts} the rate is above it in none of "
-            f"{len(held)} cells {rule} (smallest p = {min(row.null_fpr_p_holm or 0.0 for row in held):.2f}).{read} A "
-            "small excess, within these intervals, remains possible."
-        )
-        return Sentence("good", head, text)
-    names = ", ".join(f"{words(row.attack)} × {words(row.selection)}" for row in above[:6])
-    names += ", …" if len(above) > 6 else ""
-    text = (
-        f"{counts.capitalize()} are called members more often than β = {level} in {len(above)} of {len(held)} cells, "
-        f"{rule}: {names}.{read} Their p-values are too small, so their precision and coverage are void and must not "
-        "be quoted."
-    )
-    return Sentence("bad", head, text)
-
-
-def memorised(run: TmiaRun, setting: str) -> list[Sentence]:
-    """Say how well attacks of the verdict find members of over-fitted models; nothing beside a given model."""
-    if isinstance(run.result, GivenResult):
-        return []
-    head = f"Control: over-fitted models{named(run, setting)}"
-    rows = [row for row in run.result.overfitted if row.setting == setting]
-    if not rows:
-        return [
-            Sentence("bad", head, "Not in this run, so a null result may only mean that the attacks have no power.")
-        ]
-    spoken = [row for row in rows if row.attack in run.judges]
-    told = "; ".join(f"{words(row.attack)} AUC {rate(row.auc)}" for row in spoken or rows)
-    blind = [words(row.attack) for row in rows if not row.auc.above(0.5)]
-    models = f"{rows[0].models} models trained on half of the candidates alone, each again and again"
-    text = f"Members of {models}: {told}."
-    if not blind:
-        return [Sentence("good", head, f"{text} Every attack finds them.")]
-    text = f"{text} Not found by {', '.join(blind)}: a null result of these says nothing."
-    return [Sentence("bad" if len(blind) == len(rows) else "plain", head, text)]
 
 
 def setting_sentences(run: TmiaRun, setting: str) -> list[Sentence]:

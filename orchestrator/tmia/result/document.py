@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -12,11 +13,12 @@ from audits.tmia.design import SEEDED
 from orchestrator.engine.given import POINTS
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
+from orchestrator.judgement.wording import warnings as control_warnings
 from orchestrator.report.result import head_of
 from orchestrator.report.rows import read_rows
-from orchestrator.tmia.result.controls import control_warnings, judged
 from orchestrator.tmia.result.given import notes_of, of_given_model
-from orchestrator.tmia.result.given_rows import AlikeRow, ControlCell, cell_form
+from orchestrator.tmia.result.given_rows import AlikeRow, OwnModelCell, cell_form
+from orchestrator.tmia.result.judging import judged
 from orchestrator.tmia.result.rows import (
     GAP,
     FitRow,
@@ -48,8 +50,6 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     def rows(form: type[R], field: str) -> tuple[R, ...]:
         return read_rows(form, (row for place, part in found.items() for row in placed(part[field], place)), field)
 
-    form = cell_form(plan.resolved())
-    table = judged(rows(form, "cells"), plan.audit.level)
     fits = [row for setting in settings for row in fit_rows(setting, store)]
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     about_teachers = [setting.name for setting in settings if setting.plan.audit.mode == "II"]
@@ -58,7 +58,6 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     known |= {f"variant {place}: {line}" for place, lines in said.items() for line in lines}  # as the plan says it
     warnings = [*(line for line in plan.warnings if line not in known), *setting_warnings(said)]
     warnings += failure_warnings(failed_attacks(settings, store), len(settings))
-    warnings += control_warnings(table)
     if plan.target is None:
         warnings += fit_warnings(fits, about_teachers)
     result = TmiaResult(
@@ -67,7 +66,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
             TmiaSetting(setting=each.name, overrides=plain(each.overrides), mode=each.plan.audit.mode)
             for each in settings
         ),
-        table=table,
+        table=rows(cell_form(plan.resolved()), "cells"),
         fit=tuple(fits),
         selections=rows(SelectionRow, "selections"),
         reconstruction=rows(ReconstructionRow, "reconstruction"),
@@ -79,8 +78,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     )
     if plan.target is not None:
         told = [line for setting in settings for line in notes_of(setting, store)]
-        result = of_given_model(result, rows(ControlCell, "controls"), rows(AlikeRow, "alike"), told)
-    return result.document()
+        result = of_given_model(result, rows(OwnModelCell, "controls"), rows(AlikeRow, "alike"), told)
+    result = judged(result)
+    warned = dict.fromkeys([*result.warnings, *control_warnings(result.controls)])
+    return replace(result, warnings=tuple(warned)).document()
 
 
 def placed(rows: Sequence[Mapping[str, Any]], setting: str) -> list[dict[str, Any]]:

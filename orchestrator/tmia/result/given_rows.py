@@ -32,7 +32,7 @@ class GivenCell(TmiaCell):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControlCell:
+class OwnModelCell:
     """The same attack on the same selection, about one of the models of the plan's own recipe."""
 
     setting: str
@@ -67,7 +67,7 @@ class GivenResult(TmiaResult):
     """The content of result.json of a TMIA run about a given model."""
 
     table: tuple[GivenCell, ...]
-    controls: tuple[ControlCell, ...]
+    own_models: tuple[OwnModelCell, ...]
     alike: tuple[AlikeRow, ...]
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from orchestrator.judgement.estimate import Estimate, Span
+from orchestrator.judgement.rows import Control
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun, SettingRow
 from orchestrator.report.rows import OF_POINTS
@@ -21,7 +22,7 @@ GAP = 0.05
 class TmiaCell:
     """One attack on one selection of candidates; 0/0 is None.
 
-    ``fpr_p``, ``null_fpr_p``: of "the rate is at most β" (``controls.judged``); ``…_off``: above β also after Holm.
+    ``fpr_p``, ``null_fpr_p``: of "the rate is at most β" (``controls.judged_cells``); ``…_off``: above it after Holm.
     ``void``: the promise is broken, so that precision, coverage and called points must not be quoted;
     ``above_chance``: it is not, and the whole interval of precision lies above ``chance``.
     """
@@ -204,6 +205,7 @@ class TmiaResult(FinishedRun):
     exposed: tuple[RecognisedPoint, ...] = field(metadata=OF_POINTS)
     level: float
     overfitted: tuple[OverfittedRow, ...] = ()
+    controls: tuple[Control, ...] = ()
 
     @cached_property
     def bare_settings(self) -> list[SettingRow]:

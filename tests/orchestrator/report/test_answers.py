@@ -12,11 +12,12 @@ import pytest
 
 from audits.statistics.power import detectable_auc
 from orchestrator.apollo.page.page import PAGE as APOLLO
-from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.judging import judged as apollo_judged
 from orchestrator.gnq.page.page import PAGE as GNQ
 from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.report.page import RunPage
 from orchestrator.tmia.page.page import PAGE as TMIA
+from orchestrator.tmia.result.judging import judged as tmia_judged
 from tests.cases.apollo_result import write_run
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 from tests.orchestrator.tmia.drawn_result import write_tmia_run
@@ -49,8 +50,9 @@ def changed(document: Document, where: Callable[[Row], bool], **fields: Any) -> 
 
 def answer(page: RunPage[Any], document: Document) -> Document:
     plain = json.loads(json.dumps(document))
-    if page is APOLLO:
-        plain |= judged(APOLLO.of(plain).result).document()
+    judge = {APOLLO: apollo_judged, TMIA: tmia_judged}.get(page)
+    if judge:
+        plain |= judge(page.of(plain).result).document()
     found = page.verdict(plain)
     assert found is not None
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,14 @@ from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.jobs.job import of_stage
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
-from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.page.page import PAGE
-from orchestrator.tmia.page.reading import TmiaRun
 from orchestrator.tmia.page.verdict import verdict
 from orchestrator.tmia.plan import TmiaPlan
-from orchestrator.tmia.result.controls import judged
-from orchestrator.tmia.result.given import alike_warnings, own_rate_warnings
-from orchestrator.tmia.result.given_rows import AlikeRow
-from tests.cases.agreeing import at_odds
+from orchestrator.tmia.result.judging import judged
+from orchestrator.tmia.result.run import TmiaRun
 from tests.cases.foreign_models import saved, trained_elsewhere
 from tests.cases.runs import audited, draw_only, jobs_of, take_turns, two_in_turn
 
@@ -114,7 +109,7 @@ def test_the_given_model_alone_is_in_the_table_and_controls_beside_it(finished: 
     assert {(cell["members"], cell["non_members"]) for cell in document["table"] if cell["selection"] == "all"} == {
         (20, 20)
     }
-    assert {row["control"] for row in document["controls"]} == {0, 1}
+    assert {row["control"] for row in document["own_models"]} == {0, 1}
     assert {row["group"]: row["models"] for row in document["fit"]}.items() >= {"target": 1, "control": 2}.items()
     assert {row["group"] for row in document["fit"]} == {"target", "control", "reference", "null"}
     assert SAYS in document["notes"] and SAYS in (out / "report.html").read_text()
@@ -140,12 +135,11 @@ def test_an_overfitted_model_is_seen_and_its_controls_are_judged(finished: tuple
 
 
 def test_the_verdict_says_whom_it_is_about(finished: tuple[Result, Path]) -> None:
-    said = {part.head: part.text for part in verdict(TmiaRun.of(finished[0].document))}
-    assert said["Scope"] == SAYS
-    assert "known non-members" in said["Control: the target’s non-members"].lower()
-    assert "half of the same candidates" in said["Power: models trained by the plan"]
-    assert "tell the two apart with AUC" in said["Members and non-members"]
-    assert any(grid.file == "controls-I" for grid in PAGE.grids(finished[1]))
+    run = TmiaRun.of(finished[0].document)
+    assert {part.head: part.text for part in verdict(run)}["Scope"] == SAYS
+    names = {"null models", "known non-members of the target", "own models", "fit of own models"}
+    assert {each.name for each in run.result.controls} >= names | {"members are like non-members"}
+    assert {"own-models-I", "controls"} <= {grid.file for grid in PAGE.grids(finished[1])}
 
 
 def test_a_student_is_asked_about_its_own_points_with_reference_students_of_the_given_teacher(
@@ -216,15 +210,23 @@ def test_an_edited_file_is_another_target(folder: Path, tmp_path: Path, finished
     assert set(plan.target.sha256) == {str(folder / "weights.pt"), str(folder / "members.txt")}
 
 
+def rejudged(document: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a result with other rows, judged by them."""
+    return judged(TmiaRun.of({**document, **fields}).result).document()
+
+
 def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tuple[Result, Path], folder: Path) -> None:
     plan, document = given_plan(folder), finished[0].document
+    kept = {"fpr": 0.05, "fpr_low": 0.01, "fpr_high": 0.1, "null_fpr": 0.05, "null_fpr_low": 0.01}
+    broken = {"fpr": 0.5, "fpr_low": 0.45, "fpr_high": 0.55}
 
     def failed(limit: str, fit: Sequence[Mapping[str, Any]] = (), area: float = 0.7, **fields: Any) -> list[str]:
-        table = [{**cell, "fpr_off": False, "null_fpr_off": False, **fields} for cell in document["table"]]
+        table = [{**cell, **kept, **fields} for cell in document["table"]]
         gates = gates_of([limit], KIND.headline, plan)
-        own = [{**cell, "auc": area, "auc_low": area - 0.1, "auc_high": area + 0.1} for cell in document["controls"]]
-        changed = {**document, "table": table, "fit": fit, "controls": own}
-        return failures(gates, KIND.headline, plan, changed)
+        own = [{**cell, "auc": area, "auc_low": area - 0.1, "auc_high": area + 0.1} for cell in document["own_models"]]
+        return failures(
+            gates, KIND.headline, plan, rejudged(document, table=table, fit=[*fit], own_models=own if area else [])
+        )
 
     def fits(own: float) -> list[dict[str, Any]]:
         accuracies = {"target": 0.93, "control": own, "reference": 0.2}
@@ -234,13 +236,13 @@ def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tupl
     assert failed("precision=0.99", precision=0.5) == []
     (line,) = failed("precision=0.4", precision=0.5)
     assert line.startswith("gate precision=0.4: failed: precision is 0.500")
-    (line,) = failed("precision=0.99", precision=0.5, fpr_off=True, fpr=0.3)
-    assert "inconclusive: control known non-members of the target: called members more often than 10.0%" in line
-    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3, void=True)
+    (line,) = failed("auc=0.99", **broken, auc=0.5)
+    assert "inconclusive: control known non-members of the target: Called members more often than promised" in line
+    (line,) = failed("I.none.tmia_distance.precision=0.4", **broken, precision=0.5)
     assert "inconclusive: precision is void" in line
-    (line,) = failed("precision=0.4", precision=0.5, fpr_off=True, fpr=0.3)  # a cell that is not void stands
+    (line,) = failed("I.none.label_gap.precision=0.4", **broken, precision=0.5)  # it promises no rate
     assert "failed: precision is 0.500" in line
-    (line,) = failed("auc=0.4", auc=0.5, fpr_off=True, fpr=0.3)
+    (line,) = failed("auc=0.4", **broken, auc=0.5)
     assert "failed: auc is 0.500" in line
     assert failed("auc=0.99", fits(0.88), auc=0.5) == []
     (line,) = failed("auc=0.99", fits(0.76), auc=0.5)
@@ -248,22 +250,23 @@ def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tupl
     (line,) = failed("auc=0.4", fits(0.76), auc=0.5)
     assert "failed: auc is 0.500" in line
     (line,) = failed("auc=0.99", area=0.55, auc=0.5)
-    assert "inconclusive: control own models: without power on models of the plan's recipe, AUC 0.550 by" in line
+    assert "inconclusive: control own models: Their members are not recognised" in line and "AUC .55 [.45, .65]" in line
     (line,) = failed("auc=0.4", area=0.55, auc=0.5)
     assert "failed: auc is 0.500" in line
-    (line,) = failures(gates_of(["auc=0.99"], KIND.headline, plan), KIND.headline, plan, {**document, "controls": []})
-    assert "control own models: without power on models of the plan's recipe, no result (I)" in line
+    (line,) = failed("auc=0.99", area=0, auc=0.5)
+    assert "inconclusive: control own models: not in this run" in line
 
 
 def test_members_that_are_unlike_non_members_leave_a_gate_inconclusive(
     finished: tuple[Result, Path], folder: Path
 ) -> None:
     plan, document = given_plan(folder), finished[0].document
-    unlike = {**document, "alike": [{**row, "auc": 0.7, "differ": True} for row in document["alike"]]}
+    rows = [{**row, "auc": 0.7, "auc_low": 0.6, "auc_high": 0.8, "differ": True} for row in document["alike"]]
+    unlike = rejudged(document, alike=rows)
     for limit in ("auc=0.99", "auc=0.01"):
         (line,) = failures(gates_of([limit], KIND.headline, plan), KIND.headline, plan, unlike)
         assert line.startswith(f"gate {limit}: inconclusive: ")
-        assert "models that saw neither tell members from non-members, AUC 0.700 (I)" in line
+        assert "control members are like non-members: " in line and "(AUC .70 [.60, .80])" in line
         assert line.count("auc is ") == 1
 
 
@@ -276,29 +279,15 @@ def test_members_that_are_unlike_non_members_leave_a_gate_inconclusive(
     ],
 )
 def test_members_must_stand_out_as_those_of_own_models(
-    finished: tuple[Result, Path], folder: Path, given: tuple[float, ...], own: tuple[float, ...], state: str | None
+    finished: tuple[Result, Path], given: tuple[float, ...], own: tuple[float, ...], state: str | None
 ) -> None:
     document, names = finished[0].document, ("auc", "auc_low", "auc_high")
     table = [{**row, **dict(zip(names, given, strict=True))} for row in document["table"]]
-    controls = [{**row, **dict(zip(names, own, strict=True))} for row in document["controls"]]
-    changed = {**document, "table": table, "controls": controls}
-    found = KIND.open_page().verdict(changed)
-    assert found is not None and not at_odds({**changed, "verdict": found})
-    assert {each["name"]: each["state"] for each in found["controls"]}.get("members are learnt") == state
-    told = KIND.headline.controls(changed, KIND.headline.lines(changed))
-    said = [each.why for each in told if each.name == "members are learnt"]
-    assert bool(said and "target.members does not name its training points" in said[0]) == (state == "failed")
-
-
-def test_controls_that_fail_are_told(finished: tuple[Result, Path]) -> None:
-    run = TmiaRun.of(finished[0].document)
-    (row, *_) = [row for row in run.result.table if row.promised is not None]
-    (off,) = judged([replace(row, fpr=Estimate(0.4, 0.3, 0.5))], run.level)
-    assert off.fpr_off and off.void
-    (line,) = own_rate_warnings([off])
-    assert "known non-members of the target are called members more often than 10.0%" in line and "void" in line
-    (line,) = alike_warnings([AlikeRow(setting="I", auc=Estimate(0.7, 0.6, 0.8), differ=True)])
-    assert "AUC 0.700" in line and "not of one distribution" in line
+    own_models = [{**row, **dict(zip(names, own, strict=True))} for row in document["own_models"]]
+    found = rejudged(document, table=table, own_models=own_models)
+    assert {each["name"]: each["state"] for each in found["verdict"]["controls"]}.get("members are learnt") == state
+    said = {each["why"] for each in found["controls"] if (each["name"], each["state"]) == ("members are learnt", state)}
+    assert any("target.members does not name its training points" in why for why in said) == (state == "failed")
 
 
 REFUSALS: list[tuple[dict[str, Any], str]] = [

@@ -30,9 +30,11 @@ from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
 from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan
-from orchestrator.tmia.result.controls import control_warnings, judged
+from orchestrator.tmia.result.controls import judged_cells
 from orchestrator.tmia.result.document import fit_warnings, setting_warnings
+from orchestrator.tmia.result.judging import judged
 from orchestrator.tmia.result.rows import FitRow, TmiaCell
+from orchestrator.tmia.result.run import TmiaRun
 from orchestrator.tmia.stages.querying import stored
 from orchestrator.tmia.stages.stars import filled
 from tests.cases import kept
@@ -49,6 +51,8 @@ MODES = {
     "II": {"audit.mode": "II", "split.classes": "even", "transfer.classes": "odd", "transfer.n_frozen": 1},
     "III": {"audit.mode": "III", "split.classes": "odd", "transfer.classes": "even"},
 }
+KEPT = {"null_fpr": 0.05, "null_fpr_low": 0.01, "null_fpr_high": 0.2, "null_models": 4}
+"""Rates of null models as promised."""
 LEAST = {"split__reference_models": 4, "audit__beta": 0.3, "split__null_models": 0, "split__overfitted_models": 0}
 """Where only targets are looked at."""
 
@@ -539,37 +543,47 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path]) -> None:
     ):
         with pytest.raises(BadInput, match=re.escape(message)):
             gates_of([text], KIND.headline, plan)
-    cells = [{**cell, "precision": 0.8} for cell in of_three_modes("table")]
+
+    cells = [{**cell, **KEPT, "precision": 0.8} for cell in of_three_modes("table")]
     sure = [{**row, "auc": 0.9, "auc_low": 0.8, "auc_high": 1.0} for row in of_three_modes("overfitted")]
-    (line,) = failed(["precision=0.7"], plan, {"table": cells})
+
+    def held(limit: str, table: list[dict[str, Any]], overfitted: list[dict[str, Any]] = sure) -> list[str]:
+        settings = [{"setting": mode, "overrides": {}, "mode": mode} for mode in ("I", *MODES)]
+        document = {**finished[0].document, "settings": settings, "table": table, "overfitted": overfitted}
+        return failed([limit], plan, judged(TmiaRun.of(document).result).document())
+
+    (line,) = held("precision=0.7", cells, [])
     assert line.startswith("gate precision=0.7: failed: precision is 0.800")
-    assert failed(["precision=0.9"], plan, {"table": cells, "overfitted": sure}) == []
-    (line,) = failed(["precision=0.9"], plan, {"table": cells})
-    assert "inconclusive: control over-fitted models: without power" in line and "no result (I); no result (II)" in line
+    assert held("precision=0.9", cells) == []
+    (line,) = held("precision=0.9", cells, [])
+    assert "inconclusive: control over-fitted models: not in this run" in line
     weak = [{**row, "auc": 0.6, "auc_low": 0.4} if row["setting"] == "III" else row for row in sure]
-    (line,) = failed(["precision=0.9"], plan, {"table": cells, "overfitted": weak})
-    assert "on models trained on the candidates alone, AUC 0.600 by" in line and "(III); precision is 0.800" in line
-    assert failed(["I.none.tmia.precision=0.9"], plan, {"table": cells, "overfitted": weak}) == []
+    (line,) = held("precision=0.9", cells, weak)
+    assert "control over-fitted models: Their members are not recognised" in line and "AUC .60 [.40, 1.00]" in line
+    assert held("I.none.tmia.precision=0.9", cells, weak) == []
     one = [{**row, "auc_low": 0.8} if row["attack"] == "tmia_distance" else row for row in weak]
-    assert failed(["precision=0.9"], plan, {"table": cells, "overfitted": one}) == []  # the verdict's attack sees
+    assert held("precision=0.9", cells, one) == []  # the verdict's attack sees
     other = [{**row, "auc_low": 0.8} if row["attack"] == "yeom" else row for row in weak]
-    assert len(failed(["precision=0.9"], plan, {"table": cells, "overfitted": other})) == 1  # not one of the verdict's
-    (line,) = failed(["posteriors.auc=0.99"], plan, {"table": [{**cell, "auc": 0.995} for cell in cells]})
+    assert len(held("precision=0.9", cells, other)) == 1  # not one of the verdict's
+    (line,) = held("posteriors.auc=0.99", [{**cell, "auc": 0.995} for cell in cells])
     assert line.startswith("gate posteriors.auc=0.99: failed: auc is 0.995")
-    off = [{**cell, "null_fpr": 0.2, "null_fpr_off": place == 3} for place, cell in enumerate(cells)]
-    (line,) = failed(["precision=0.9"], plan, {"table": off})
-    assert line.startswith("gate precision=0.9: inconclusive: control null models: called members more often than")
-    assert f"by {off[3]['setting']}, {off[3]['selection']}, {off[3]['attack']} 20.0%" in line
+    place = next(place for place, cell in enumerate(cells) if cell["expected_false_positives"] is not None)
+    bad = {"null_fpr": 0.9, "null_fpr_low": 0.85, "null_fpr_high": 0.95}
+    off = [{**cell, **(bad if each == place else {})} for each, cell in enumerate(cells)]
+    (line,) = held("auc=0.99", off)
+    assert line.startswith("gate auc=0.99: inconclusive: control null models: Called members more often than promised")
+    assert "in 1 of " in line and line.count("90.0") == 1
+    assert held("III.none.tmia.precision=0.9", off) == []  # it is kept there
     undefined = [{**cell, "precision": None} for cell in cells]
-    (line,) = failed(["precision=0.1"], plan, {"table": undefined})  # an attack without power calls nobody, too
+    (line,) = held("precision=0.1", undefined)  # an attack without power calls nobody, too
     assert "precision is not defined in any line" in line
     told = next(cell for cell in cells if cell["access"] == "labels")
-    assert failed(["precision=0.9"], plan, {"table": [*undefined[1:], told], "overfitted": sure}) == []
-    (line,) = failed(["I.kmeans.tmia.precision=0.1"], plan, {"table": undefined})
+    assert held("precision=0.9", [*undefined[1:], told]) == []
+    (line,) = held("I.kmeans.tmia.precision=0.1", undefined)
     assert "was not measured" in line
 
 
-def test_false_calls_on_null_models_are_warned_of_setting_by_setting() -> None:
+def test_false_calls_on_null_models_are_judged_by_what_is_promised() -> None:
     names = ("candidates", "targets", "true_positives", "false_positives", "members", "non_members", "null_models")
     counts: dict[str, Any] = dict.fromkeys((*names, "null_candidates", "null_false_positives", "null_pairs"), 1)
     nothing: dict[str, Any] = dict.fromkeys(("precision", "coverage", "fpr", "auc"), Estimate())
@@ -586,10 +600,9 @@ def test_false_calls_on_null_models_are_warned_of_setting_by_setting() -> None:
 
     cells = [cell("I", 0.02), cell("II", 0.07), cell("II", 0.02), cell("II", 0.0899, expected=None)]
     cells.append(cell("III", 0.045, attained=0.04))  # below what is promised
-    (line,) = control_warnings(judged(cells, 0.95))
-    expected = "control failed: setting II: null models are called members more often than 5.0% in 1 of 2 cells"
-    assert line.startswith(f"{expected}, also after Holm's correction over the 4 of the run")
-    assert "tmia on none 9.0%, p = 0.001" in line
+    found = judged_cells(cells, 0.95)
+    assert [each.null_fpr_off for each in found] == [False, True, False, False, False]
+    assert found[1].null_fpr_p_holm == pytest.approx(0.001, rel=0.5)  # of the four that promise a rate
 
 
 def test_numbers_of_comparison_are_known_beforehand(finished: tuple[Result, Path], store: Path) -> None:

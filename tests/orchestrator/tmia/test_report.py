@@ -11,18 +11,19 @@ from scipy.special import ndtri
 
 from audits.errors import BadInput
 from orchestrator.judgement.rows import FAILED, HELD, MISSING
+from orchestrator.judgement.wording import warnings
 from orchestrator.report.grid_formats import as_markdown
 from orchestrator.report.numbers import bounds, number
 from orchestrator.tmia.page import curves, figures, tables
-from orchestrator.tmia.page.answer import answer
-from orchestrator.tmia.page.glossary import words
 from orchestrator.tmia.page.numbers import rate
 from orchestrator.tmia.page.page import PAGE
-from orchestrator.tmia.page.reading import TmiaRun, read_tmia_run
+from orchestrator.tmia.page.reading import read_tmia_run
 from orchestrator.tmia.page.seeds import seeds_grids
-from orchestrator.tmia.page.verdict import detectable, verdict
-from orchestrator.tmia.result.controls import control_warnings
+from orchestrator.tmia.page.verdict import verdict
+from orchestrator.tmia.result.judging import detectable, judged
 from orchestrator.tmia.result.metrics import metrics
+from orchestrator.tmia.result.run import TmiaRun
+from orchestrator.tmia.result.words import words
 from tests.cases.kept import finished
 from tests.cases.sketched import sketch
 from tests.orchestrator.apollo.test_report import assert_closed
@@ -65,8 +66,9 @@ def changed(run, setting=None, attack=None, **fields):
 
 
 def with_fields(run, **fields):
-    """Return the run with other fields in its result."""
-    return TmiaRun.of({**run.result.document(), **fields}, run.scores)
+    """Return the run with other fields in its result, which is judged by them."""
+    changed = TmiaRun.of({**run.result.document(), **fields}, run.scores)
+    return TmiaRun(judged(changed.result), run.scores)
 
 
 def sentence(run, start):
@@ -158,46 +160,43 @@ def test_a_selection_of_nobody_is_reported(run):
     counts = dict.fromkeys(("candidates", "true_positives", "false_positives", "members", "non_members"), 0)
     nobody = changed(run, **rates, **null, **counts, auc=None, auc_low=None, auc_high=None)
     assert all("No pair was attacked" in part.text for part in by_attack(nobody, "I").values())
-    assert sentence(nobody, "Control").kind == "bad"
+    assert {each.state for each in nobody.result.controls if each.name == "null models"} == {MISSING}
     assert figures.precision_and_coverage(nobody, "I") is None
 
 
+def states(run, name):
+    """Return how a control came out, setting by setting; of a positive one by the attack that a verdict rests on."""
+    return {each.setting: each.state for each in reversed(run.result.controls) if each.name == name}
+
+
 def test_the_control_alarms_where_null_models_are_called_members(run):
-    kept = sentence(changed(run, null_fpr=0.05, null_fpr_low=0.01), "Control: null models (I)")
-    assert kept.kind == "good" and "holds as far as this run can see" in kept.text
-    broken = changed(run, attack="tmia_distance", null_fpr=0.2, null_fpr_low=0.18)
-    said = sentence(broken, "Control: null models (I)")
-    assert said.kind == "bad" and "must not be quoted" in said.text and "TMIA, distance × k-means" in said.text
-    assert control_warnings(broken.result.table) and figures.false_positive_rates(broken, "I") is not None
-    unpromised = sentence(changed(run, attack="yeom", null_fpr=0.5, null_fpr_low=0.4), "Control: null models (I)")
-    assert unpromised.kind == kept.kind  # Yeom's threshold promises no level
-    assert "Not in this run" in sentence(changed(run, null_models=0), "Control").text
+    assert states(changed(run, null_fpr=0.05, null_fpr_low=0.01), "null models") == {"I": HELD, "II": HELD}
+    broken = changed(run, "I", attack="tmia_distance", null_fpr=0.2, null_fpr_low=0.18)
+    assert states(broken, "null models") == {"I": FAILED, "II": HELD}
+    (line,) = warnings(broken.result.controls)
+    assert "setting I" in line and "TMIA, distance (20.0" in line
+    assert figures.false_positive_rates(broken, "I") is not None
+    unpromised = changed(run, attack="yeom", null_fpr=0.5, null_fpr_low=0.4)
+    assert set(states(unpromised, "null models").values()) == {HELD}  # Yeom's threshold promises no level
+    assert set(states(changed(run, null_models=0), "null models").values()) == {MISSING}
 
 
 def test_the_positive_control_is_told_and_a_blind_attack_with_it(run, page):
-    held = sentence(run, "Control: over-fitted models (I)")
-    assert held.kind == "good" and held.text.endswith("Every attack finds them.")
-    assert "4 models trained on half of the candidates alone" in held.text
+    assert {each.state for each in run.result.controls if each.name == "over-fitted models"} == {HELD}
     assert 'id="overfitted"' in page and "Would a leak be seen?" in page
     rows = run.result.document()["overfitted"]
     weak = [{**row, "auc_low": 0.4} if row["attack"] == "yeom" else row for row in rows]
-    some = sentence(with_fields(run, overfitted=weak), "Control: over-fitted models (I)")
-    assert some.kind == "plain" and "Not found by Yeom, loss: a null result of these says nothing." in some.text
-    blind = with_fields(run, overfitted=[{**row, "auc_low": 0.4} for row in rows])
-    assert sentence(blind, "Control: over-fitted models (II)").kind == "bad"
+    some = with_fields(run, overfitted=weak)
+    blind = {each.attack for each in some.result.controls if each.state == FAILED}
+    assert blind == {"yeom"} and {each.state for each in some.result.verdict.controls} == {HELD}
+    (line,) = (line for line in markdown(some).splitlines() if "| failed |" in line and "| I |" in line)
+    assert "Yeom, loss" in line
     there = [{**row, "auc_low": 0.4} if row["setting"] == "II" else row for row in rows]
-    found = answer(with_fields(run, overfitted=there))
-    (control,) = (each for each in found.controls if each.protects == "null results")
+    (control,) = (
+        each for each in with_fields(run, overfitted=there).result.verdict.controls if each.protects == "null results"
+    )
     assert control.state == FAILED and control.why.endswith("Failed in II alone.")
-    none = with_fields(run, overfitted=[])
-    assert "Not in this run" in sentence(none, "Control: over-fitted models (I)").text
-    assert [control_state(each) for each in (run, blind, none)] == [HELD, FAILED, MISSING]
-
-
-def control_state(run):
-    """Return the state of the positive control in the verdict of a run."""
-    (found,) = (each for each in answer(run).controls if each.name == "over-fitted models")
-    return found.state
+    assert set(states(with_fields(run, overfitted=[]), "over-fitted models").values()) == {MISSING}
 
 
 def test_a_broken_level_voids_precision_coverage_and_recognised_points(run):
@@ -225,11 +224,11 @@ def test_one_cell_that_luck_explains_is_no_alarm_anywhere(run):
     table = held.result.document()["table"]
     first = next(row for row in table if row["attack"] == "tmia_distance" and row["null_models"])
     first |= {"null_fpr": 0.09, "null_fpr_low": 0.055}  # its interval lies above β = .05
-    lucky = TmiaRun.of(held.result.document() | {"table": table})
+    lucky = with_fields(held, table=table)
     (cell,) = (row for row in lucky.result.table if row.null_fpr.value == 0.09)
     assert cell.null_fpr_p < 0.025 < 0.05 < cell.null_fpr_p_holm and not cell.null_fpr_off
-    assert sentence(lucky, f"Control: null models ({cell.setting})").kind == "good"
-    assert control_warnings(lucky.result.table) == []
+    assert states(lucky, "null models")[cell.setting] == HELD
+    assert warnings(lucky.result.controls) == []
 
 
 def test_selection_is_called_a_gain_only_beyond_both_intervals(run):
