@@ -40,6 +40,7 @@ from orchestrator.judgement.lines import breaks
 from orchestrator.judgement.rows import LEAK, UNTOLD
 from orchestrator.kinds import kind_named, plan_from
 from orchestrator.mia.page import verdict as mia_words
+from orchestrator.mia.result import judging as mia_judging
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import bounds, number
 from orchestrator.report.result import read_result
@@ -138,7 +139,10 @@ def rejudged(document: Mapping[str, Any]) -> Document:
     """Return a result as its rows are judged by the rules of this version, flags and all."""
     found = page_of(document).of(json.loads(json.dumps(document)))  # type: ignore[attr-defined]  # pages of runs do
     result = getattr(found, "result", found)
-    if judge := {"gnq-target": given_judging.judged, SCORED: scored_judging.judged}.get(document["kind"]):
+    judges: dict[str, Callable[[Any], Any]] = {
+        "gnq-target": given_judging.judged, "mia": mia_judging.judged, SCORED: scored_judging.judged
+    }  # fmt: skip
+    if judge := judges.get(document["kind"]):
         return json.loads(json.dumps({**document, **judge(result).document()}))
     return json.loads(json.dumps({**document, **result.document(), "verdict": page_of(document).verdict(document)}))
 
