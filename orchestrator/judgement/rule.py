@@ -156,8 +156,7 @@ def shown(
     controls: Sequence[Control], findings: Sequence[Finding], main: Collection[str], wording: Wording
 ) -> list[Control]:
     """Return the controls of the ``main`` settings, a row a name, with a note on the settings in which they failed."""
-    looked_at = frozenset[Source]().union(*(each.sources for each in findings))
-    rested_on = decisive(controls, looked_at)
+    rested_on = [control for each in findings for control in decisive(controls, each.sources)]
     own = [each for each in controls if each.setting in main and (each.lines == "all" or each in rested_on)]
     settings = {each.setting for each in own}
     rows = []
