@@ -41,6 +41,7 @@ from orchestrator.judgement.lines import breaks
 from orchestrator.judgement.rows import LEAK, UNTOLD
 from orchestrator.kinds import kind_named, plan_from
 from orchestrator.mia.page import verdict as mia_words
+from orchestrator.mia.result import judging as mia_judging
 from orchestrator.report.grid import Entry
 from orchestrator.report.numbers import bounds, number
 from orchestrator.report.result import read_result
@@ -143,6 +144,7 @@ def rejudged(document: Mapping[str, Any]) -> Document:
     judges: dict[str, Callable[[Any], Any]] = {
         "apollo": apollo_judging.judged,
         "gnq-target": given_judging.judged,
+        "mia": mia_judging.judged,
         "tmia": tmia_judging.judged,
         SCORED: scored_judging.judged,
     }

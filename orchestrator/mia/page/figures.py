@@ -10,8 +10,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from audits.statistics import roc
 from audits.statistics.summary import per_target_auc
-from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
+from orchestrator.mia.result.words import words
 from orchestrator.report.axes import is_logarithmic, value_axis
 from orchestrator.report.numbers import percent
 from orchestrator.report.style import ACCESS, DASHES, INK, MARKERS, MUTED, PAPER, SERIES

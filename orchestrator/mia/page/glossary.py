@@ -1,18 +1,6 @@
-"""Names of components on a membership page, and the terms that it explains."""
+"""The terms that a membership page explains."""
 
 from __future__ import annotations
-
-from orchestrator.report import words as shared
-
-NAMES = {
-    "lira_offline_moderated": "LiRA offline, moderated variance",
-    "rmia_offline": "RMIA offline",
-    "rmia_softened": "RMIA, softened",
-    "qmia": "QMIA",
-    "one_shadow": "one shadow (IAM)",
-    "label_gap": "label gap",
-    "boundary_distance": "boundary distance",
-}
 
 GLOSSARY = {
     "Member, non-member": (
@@ -77,8 +65,3 @@ GLOSSARY = {
 
 OF_POOLS = ("Member, non-member", "FPR on null models", "Canary", "Pool, twins", "Stranger")
 """Terms of plans that train their targets."""
-
-
-def words(name: str) -> str:
-    """Return the name of an attack or an access as the page writes it."""
-    return shared.words(name, NAMES)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.mia.page import figures, sweeps
-from orchestrator.mia.page.answer import answer
-from orchestrator.mia.page.glossary import GLOSSARY, OF_POOLS, words
+from orchestrator.mia.page.glossary import GLOSSARY, OF_POOLS
 from orchestrator.mia.page.reading import MiaRun, read_mia_run
 from orchestrator.mia.page.tables import (
     all_grids,
@@ -27,7 +26,9 @@ from orchestrator.mia.page.tables import (
 )
 from orchestrator.mia.page.verdict import luck, verdict
 from orchestrator.mia.result.rows import ExposedPoint, MiaResult
+from orchestrator.mia.result.words import words
 from orchestrator.report import writing
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.metrics import rows_of
 from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
@@ -44,7 +45,7 @@ def fill(run: MiaRun, out: Path, images: Images) -> Path:
         "orchestrator.mia.page",
         run.result,
         draw(run, out / "figures"),
-        answer=answer(run),
+        answer=run.result.verdict,
         named=words,
         verdict=verdict(run),
         effort=_effort(run),
@@ -62,6 +63,7 @@ def fill(run: MiaRun, out: Path, images: Images) -> Path:
         discoveries=discovery_grid(run),
         exposed=exposure_grid(run, images),
         fit=fit_grid(run),
+        all_controls=controls_grid(run.result.controls, words),
         overview=setting_grid(run),
         glossary={term: text for term, text in GLOSSARY.items() if not (run.given and term in OF_POOLS)},
     )
@@ -105,6 +107,4 @@ def _effort(run: MiaRun) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(
-    read_mia_run, MiaRun.of, fill, images, all_grids, terminal_grids, lines, answer, form=lambda document: MiaResult
-)
+PAGE = RunPage(read_mia_run, MiaRun.of, fill, images, all_grids, terminal_grids, lines, form=lambda document: MiaResult)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from audits.statistics.summary import Cell, cells
 from orchestrator.mia.result.areas import judged_points
-from orchestrator.mia.result.controls import judged
 from orchestrator.mia.result.rows import (
     BlindRow,
     CanaryRow,
@@ -24,7 +23,6 @@ from orchestrator.mia.result.rows import (
     ShadowRow,
 )
 from orchestrator.report.result import of_setting, read_run, read_scores, run_of
-from orchestrator.report.words import access_level
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class MiaRun:
     @classmethod
     def of(cls, document: Mapping[str, Any], scores: Mapping[str, NDArray[Any]] | None = None) -> Self:
         """Return the run that the content of result.json describes."""
-        return cls(controlled(run_of(document, MiaResult)), scores or {})
+        return cls(run_of(document, MiaResult), scores or {})
 
     @property
     def level(self) -> float:
@@ -59,16 +57,14 @@ class MiaRun:
         """Settings in the run's order."""
         return [entry.setting for entry in self.result.settings]
 
-    @cached_property
+    @property
     def rates(self) -> list[float]:
         """Promised false-positive rates of the main setting, in the plan's order."""
-        return list(dict.fromkeys(row.promised_fpr for row in self.result.table if row.setting == self.main_setting))
+        return self.result.rates
 
     def rows(self, setting: str | None = None, rate: float | None = None) -> list[MiaRow]:
         """Return the rows of a setting (the main one) at a promised rate (the first), weakest access first."""
-        found = of_setting(self.result.table, setting or self.main_setting)
-        chosen = [row for row in found if row.promised_fpr == (rate or self.rates[0])]
-        return sorted(chosen, key=lambda row: access_level(row.access))
+        return self.result.rows(setting or self.main_setting, rate)
 
     @cached_property
     def attacks(self) -> list[str]:
@@ -107,17 +103,12 @@ class MiaRun:
     @property
     def given(self) -> bool:
         """Whether the target was given, not trained."""
-        return self.blind is not None
+        return self.result.given
 
     @property
     def over(self) -> str:
         """What intervals are over."""
         return "points and shadows" if self.given else "pools"
-
-    @property
-    def units(self) -> str:
-        """What makes intervals wide where points are told apart: models that disagree, or a lack of points."""
-        return "shadows" if self.given else "pools" if self.rows()[0].pools > 1 else "points"
 
     @cached_property
     def own(self) -> list[OwnRow]:
@@ -136,11 +127,6 @@ class MiaRun:
         return {cell.attack: cell for cell in cells(chosen)}
 
 
-def controlled(result: MiaResult) -> MiaResult:
-    """Return a result whose rows are judged by the rule of this version, also one that an older version wrote."""
-    return replace(result, table=judged(result.table, result.level))
-
-
 def read_mia_run(out: Path) -> MiaRun:
     """Read result.json and scores.parquet of a run; raise BadInput as ``read_run`` does."""
-    return MiaRun(controlled(read_run(out, MiaResult)), read_scores(out))
+    return MiaRun(read_run(out, MiaResult), read_scores(out))

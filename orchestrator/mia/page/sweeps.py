@@ -7,8 +7,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from orchestrator.mia.page.figures import CHANCE
-from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
+from orchestrator.mia.result.words import words
 from orchestrator.report.axes import is_logarithmic, value_axis
 from orchestrator.report.numbers import percent
 from orchestrator.report.style import DASHES, MARKERS, MUTED, SERIES

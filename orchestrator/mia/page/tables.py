@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.wording import DASH
-from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.rows import MiaRow
+from orchestrator.mia.result.words import words
 from orchestrator.report.best import BEST, best_lines
 from orchestrator.report.chance import STAR_RULE, starred
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.grid import Column, Entry, Grid, bold, grid, group, left, red
 from orchestrator.report.numbers import VOID, bounds, entry, number, or_dash, percent, small_p
 from orchestrator.report.pictures import MOST_POINTS, Images, thumbnail
@@ -36,7 +37,7 @@ def all_grids(run: MiaRun) -> list[Grid]:
         discovery_grid(run),
         exposure_grid(run, {}),
     ]
-    return [each for each in (*found, fit_grid(run)) if each]
+    return [each for each in (*found, fit_grid(run), controls_grid(run.result.controls, words)) if each]
 
 
 def terminal_grids(run: MiaRun) -> list[Grid]:

@@ -1,4 +1,4 @@
-"""The verdict of a membership run: does the model leak, do promises hold, has the audit power, who is exposed.
+"""The verdict of a membership run in detail: does the model leak, and who is exposed.
 
 The attack of the verdict is fixed by the plan (``audit.judge``), never by what attacks found.
 """
@@ -6,11 +6,9 @@ The attack of the verdict is fixed by the plan (``audit.judge``), never by what 
 from __future__ import annotations
 
 from audits.statistics.one_target import SAYS
-from orchestrator.mia.page.glossary import words
 from orchestrator.mia.page.reading import MiaRun
-from orchestrator.mia.result.controls import powerless
-from orchestrator.mia.result.given import unlike_fits
 from orchestrator.mia.result.rows import MiaRow
+from orchestrator.mia.result.words import words
 from orchestrator.report.chance import unsure
 from orchestrator.report.numbers import estimate, number, percent
 from orchestrator.report.sentence import Sentence
@@ -21,9 +19,6 @@ def verdict(run: MiaRun) -> list[Sentence]:
     found = [
         leak(run),
         labels_alone(run),
-        fair(run),
-        promises(run),
-        power(run),
         exposure(run),
         bound(run),
         fit(run),
@@ -89,72 +84,6 @@ def labels_alone(run: MiaRun) -> Sentence | None:
     start = "Predicted classes are enough" if above else "No leak can be told" if open_ else "Not above chance"
     rest = f" {by_the_test_alone(run)}" if open_ else ""
     return Sentence("leak" if above else "plain", "Labels alone", f"{start}: {listed}.{rest}")
-
-
-def promises(run: MiaRun) -> Sentence:
-    """Say whether promised rates hold, on targets' non-members and on null models."""
-    head = "Control: promised rates"
-    every = [row for rate in run.rates for row in run.rows(rate=rate)]
-    broken = [row for row in every if row.found_fpr_off or row.null_fpr_off]
-    null = every[0].null_models if every else 0
-    who = "points that targets did not train on"
-    if run.given:
-        who = f"{every[0].non_members} points that the given model did not train on" if every else who
-    elif null:
-        who = f"{who}, and on {null} null models"
-    if not broken:
-        rule = f"none of {len(every)} attack × rate cells is above its promise after Holm’s correction"
-        return Sentence("good", head, f"They hold as far as this run can see: {rule} (on {who}).")
-    names = ", ".join(dict.fromkeys(f"{words(row.attack)} at {percent(row.promised_fpr, 0)}" for row in broken))
-    text = f"Broken in {len(broken)} of {len(every)} cells: {names}. Their TPR and p-values are void."
-    return Sentence("bad", head, text)
-
-
-def power(run: MiaRun) -> Sentence:
-    """Say whether the positive control is found: points with a wrong label."""
-    if run.given:
-        return own_power(run)
-    head = "Control: canaries"
-    if not run.canaries:
-        return Sentence("bad", head, "Not in this run, so a null result may only mean that the audit has no power.")
-    own = next((row for row in run.canaries if row.attack == run.judge), run.canaries[0])
-    said = f"{words(own.attack)} finds points with a wrong label with AUC {estimate(own.auc)}"
-    blind = [words(row.attack) for row in powerless(run.canaries)]
-    theirs = "their null results say" if len(blind) > 1 else "its null results say"
-    rest = f" Not found by {', '.join(blind)}: {theirs} little." if blind else ""
-    if own.auc.above(0.5):
-        return Sentence("good", head, f"The audit has power: {said}.{rest}")
-    return Sentence(
-        "bad",
-        head,
-        f"{said}, which is not above chance: the model memorises nothing, or the attack has no power.{rest}",
-    )
-
-
-def own_power(run: MiaRun) -> Sentence:
-    """Say whether attacks find members of the plan's own models, beside a given one."""
-    head = "Control: models trained by the plan"
-    if not run.own:
-        return Sentence("bad", head, "Not in this run, so a null result may only mean that the audit has no power.")
-    row = next((each for each in run.own if each.attack == run.judge), run.own[0])
-    said = f"{words(row.attack)} reaches AUC {estimate(row.auc)} on two models trained by the plan"
-    if unlike := unlike_fits([fit for fit in run.result.fit if fit.setting == run.main_setting]):
-        return Sentence("bad", head, f"{said}, but {unlike[0]}.")
-    if row.auc.above(0.5):
-        return Sentence("good", head, f"The audit has power: {said}.")
-    text = f"{said}, which is not above chance: the recipe memorises nothing, or the attack has no power."
-    return Sentence("bad", head, text)
-
-
-def fair(run: MiaRun) -> Sentence | None:
-    """Say whether members of a given model differ from others by what they are; None where targets were trained."""
-    if run.blind is None:
-        return None
-    head, said = "Control: without the model", f"from inputs and labels alone (AUC {estimate(run.blind.auc)})"
-    if run.blind.differ:
-        text = f"Members differ from non-members {said}. What attacks find may be this difference, not membership."
-        return Sentence("bad", head, text)
-    return Sentence("good", head, f"Members cannot be told from non-members {said}.")
 
 
 def exposure(run: MiaRun) -> Sentence | None:

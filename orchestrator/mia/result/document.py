@@ -10,8 +10,8 @@ from audits.statistics.null import expected_misses
 from audits.statistics.summary import cells
 from orchestrator.engine.plan.shadows import unlike_shadows
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
+from orchestrator.judgement.wording import warnings as control_warnings
 from orchestrator.mia.result.areas import UNIT, Columns, canary_rows, judged_points, table
-from orchestrator.mia.result.controls import control_warnings, judged, void_cells
 from orchestrator.mia.result.details import (
     details_of,
     discovered,
@@ -30,6 +30,7 @@ from orchestrator.mia.result.given import (
     own_rows,
     unlike_fits,
 )
+from orchestrator.mia.result.judging import judged
 from orchestrator.mia.result.rows import MiaResult
 from orchestrator.report.best import BestRow, best_rows
 from orchestrator.report.result import SettingRow, head_of, main_setting
@@ -52,9 +53,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     level = plan.audit.level
     unlike = {setting.name for setting in settings if unlike_shadows(setting.plan)}
     details = {setting.name: details_of(setting, store) for setting in settings}
-    found = of_one_model(table(columns, plan, finished.design.data.groups, known_of(details)), columns, details, level)
-    rows = judged(found, level, unlike)
-    void = void_cells(rows)
+    rows = of_one_model(table(columns, plan, finished.design.data.groups, known_of(details)), columns, details, level)
     changes = [SettingRow(setting=setting.name, overrides=dict(setting.overrides)) for setting in settings]
     main = finished.main or main_setting(plan.resolved(), changes)
     shadows, epsilons, own_models, blind = [], [], [], []
@@ -66,17 +65,15 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         blind += blind_rows(setting.name, details[setting.name])
     shown = next(setting for setting in settings if setting.name == main)
     fits = [row for setting in settings for row in fit_rows(setting, store)]
-    return MiaResult(
+    found = MiaResult(
         **head_of(finished),
         settings=tuple(changes),
-        table=rows,
+        table=tuple(rows),
         canaries=tuple(canary_rows(columns, level)),
-        shadows=tuple(replace(row, void=(row.setting, row.attack) in void) for row in shadows),
+        shadows=tuple(shadows),
         epsilons=tuple(kept_bounds(epsilons, blind)),
-        discoveries=tuple(replace(row, void=(row.setting, row.attack) in void) for row in discovered(columns, plan)),
-        exposed=tuple(
-            replace(point, void=(main, plan.judge) in void) for point in exposed(columns, shown, details[main])
-        ),
+        discoveries=tuple(discovered(columns, plan)),
+        exposed=tuple(exposed(columns, shown, details[main])),
         fit=tuple(fits),
         own=tuple(own_models),
         blind=tuple(blind),
@@ -84,9 +81,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         judge=shown.plan.judge,  # type: ignore[attr-defined]  # plans of this kind have one
         level=level,
         expected_misses=expected_misses(len({row.attack for row in rows if row.setting == main}), level),
-        warnings=warnings_of(
-            finished, [*given_warnings(settings, blind, store), *unlike_fits(fits), *control_warnings(rows)]
-        ),
+        warnings=warnings_of(finished, [*given_warnings(settings, blind, store), *unlike_fits(fits)]),
         notes=tuple(
             dict.fromkeys(
                 [
@@ -96,7 +91,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
                 ]
             )
         ),
-    ).document()
+    )
+    found = judged(found, unlike)
+    said = dict.fromkeys([*found.warnings, *control_warnings(found.controls)])
+    return replace(found, warnings=tuple(said)).document()
 
 
 def best_of(columns: Columns, plan: MiaPlan, groups: NDArray[np.int64] | None) -> tuple[BestRow, ...]:
@@ -105,13 +103,13 @@ def best_of(columns: Columns, plan: MiaPlan, groups: NDArray[np.int64] | None) -
     return best_rows(found, plan.audit, plan.seed, groups, unit=UNIT, unlearners=False)
 
 
-def warnings_of(finished: Finished, controls: Sequence[str]) -> tuple[str, ...]:
-    """Return what weakens the result: the plan's own words, those of settings, attacks that failed, controls."""
+def warnings_of(finished: Finished, further: Sequence[str]) -> tuple[str, ...]:
+    """Return what weakens the result: the plan's own words, those of settings, attacks that failed, and more."""
     settings, plan = finished.settings, finished.design.plan
     lines = [*plan.warnings, *finished.design.warnings, *group_warnings(finished.design.data)]
     lines += [f"setting {each.name}: {line}" for each in settings for line in new_lines(each, plan.warnings)]
     lines += failure_warnings(failed_attacks(settings, finished.store), len(settings))
-    return tuple(dict.fromkeys([*lines, *controls]))
+    return tuple(dict.fromkeys([*lines, *further]))
 
 
 def new_lines(setting: Setting, said: Sequence[str]) -> list[str]:

@@ -148,14 +148,8 @@ def kept_bounds(rows: Sequence[EpsilonRow], blind: Sequence[BlindRow]) -> list[E
 
 
 def given_warnings(settings: Sequence[Setting], blind: Sequence[BlindRow], store: Store) -> list[str]:
-    """Return what weakens the result about a given target: members that differ, weights that may not fit the data."""
-    lines = [
-        f"members are told from non-members without the model, by inputs and labels alone: AUC {row.auc.value:.3f} "
-        f"[{row.auc.low:.3f}, {row.auc.high:.3f}] (setting {row.setting}); what attacks find may be that difference "
-        "and no membership; give non-members (target.non_members) that are drawn as the members were"
-        for row in blind
-        if row.differ
-    ]
+    """Return what weakens the result about a given target beside its controls: weights that may not fit the data."""
+    lines = []
     for setting in settings:
         for told in given_metrics(setting, store):
             lines += told[NOTES]

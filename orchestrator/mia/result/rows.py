@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 from orchestrator.judgement.estimate import Estimate, Span
+from orchestrator.judgement.rows import Control
 from orchestrator.report.best import BestRow
 from orchestrator.report.metrics import Logged
-from orchestrator.report.result import FinishedRun
+from orchestrator.report.result import FinishedRun, look_up, of_setting
 from orchestrator.report.rows import OF_POINTS
+from orchestrator.report.words import access_level
 
 RATES = ("tpr", "tpr_low", "tpr_high", "found_fpr", "found_fpr_low", "found_fpr_high", "null_fpr", "roc_tpr")
 
@@ -213,6 +216,27 @@ class MiaResult(FinishedRun):
     own: tuple[OwnRow, ...] = ()
     blind: tuple[BlindRow, ...] = ()
     best: tuple[BestRow, ...] = ()
+    controls: tuple[Control, ...] = ()
     judge: str
     level: float
     expected_misses: float
+
+    @property
+    def given(self) -> bool:
+        """Whether the target was given, not trained."""
+        return look_up(self.plan, "target") is not None
+
+    @property
+    def units(self) -> str:
+        """What makes intervals wide where points are told apart: models that disagree, or a lack of points."""
+        return "shadows" if self.given else "pools" if self.rows(self.main_setting)[0].pools > 1 else "points"
+
+    @cached_property
+    def rates(self) -> list[float]:
+        """Promised false-positive rates of the main setting, in the plan's order."""
+        return list(dict.fromkeys(row.promised_fpr for row in of_setting(self.table, self.main_setting)))
+
+    def rows(self, setting: str, rate: float | None = None) -> list[MiaRow]:
+        """Return the rows of a setting at a promised rate (the first), weakest access first."""
+        chosen = [row for row in of_setting(self.table, setting) if row.promised_fpr == (rate or self.rates[0])]
+        return sorted(chosen, key=lambda row: access_level(row.access))

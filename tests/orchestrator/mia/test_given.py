@@ -21,19 +21,19 @@ from audits.statistics.roc import auc
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
-from orchestrator.judgement.controls import Told, not_learnt, of_lines
+from orchestrator.judgement.controls import Told, not_learnt
 from orchestrator.judgement.gate import failures, gates_of
-from orchestrator.judgement.rows import NULLS
+from orchestrator.judgement.wording import capital
 from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
 from orchestrator.mia.design import GIVEN
 from orchestrator.mia.headline import HEADLINE
 from orchestrator.mia.page.reading import MiaRun
-from orchestrator.mia.page.verdict import own_power
 from orchestrator.mia.result.given import unlike_fits
+from orchestrator.mia.result.judging import judged
 from orchestrator.mia.result.rows import FitRow
 from orchestrator.mia.stages.given_details import without_pairs
 from orchestrator.mia.stages.scoring import case_at
-from orchestrator.report.rows import read_row, write_row
+from orchestrator.report.rows import read_row
 from tests.cases.agreeing import at_odds
 from tests.cases.runs import UnshownRun, audited, context_of, draw_only, take_turns, two_in_turn
 
@@ -171,22 +171,21 @@ def test_members_that_differ_by_what_they_are_are_told_of(bench: Bench) -> None:
     plan = bench.plan(target__members="lower.npy", target__by_chance=True, recipe__epochs=1, **ALONE)
     document = audited(plan, bench.place / "lower").document
     assert document["blind"][0]["auc"] > 0.6 and document["blind"][0]["differ"] and document["epsilons"] == []
-    assert any("told from non-members without the model" in line for line in document["warnings"])
+    assert any("control failed: members without the model" in line for line in document["warnings"])
     headline = kind_named("mia").headline
     said = failures(gates_of(["auc=0.999"], headline, plan), headline, plan, document)
     assert any("inconclusive: " in line and "control members without the model" in line for line in said), said
 
 
 def test_members_that_stand_out_the_other_way_round_are_no_all_clear(bench: Bench, finished: Result) -> None:
-    document, plan = finished.document, bench.plan()
-    table = [{**row, "auc": 0.3, "auc_p_holm": 0.01, "above_chance": False} for row in document["table"]]
-    turned = {**document, "table": table}
-    (line,) = failures(gates_of(["auc=0.9"], HEADLINE, plan), HEADLINE, plan, turned)
-    assert "inconclusive" in line and "control direction of scores: members stand out the other way round" in line
-    verdict = kind_named("mia").open_page().verdict(turned)
-    assert verdict is not None and verdict["level"] == "cannot be told"
-    states = {each["name"]: each["state"] for each in verdict["controls"]}
-    assert states["direction of scores"] == "failed" and not at_odds({**turned, "verdict": verdict})
+    document, plan, result = finished.document, bench.plan(), MiaRun.of(finished.document).result
+    lower = replace(result.table[0].auc, value=0.3)
+    turned = judged(replace(result, table=tuple(replace(row, auc=lower, auc_p_holm=0.01) for row in result.table)))
+    (line,) = failures(gates_of(["auc=0.9"], HEADLINE, plan), HEADLINE, plan, turned.document())
+    assert "inconclusive" in line and "control direction of scores: Members stand out the other way round" in line
+    assert turned.verdict is not None and turned.verdict.level == "cannot be told"
+    states = {each.name: each.state for each in turned.verdict.controls}
+    assert states["direction of scores"] == "failed" and not at_odds(turned.document())
     states = {each["name"]: each["state"] for each in document["verdict"]["controls"]}
     assert states["direction of scores"] == "held"
 
@@ -319,8 +318,8 @@ def test_own_models_that_fit_otherwise_are_no_control_of_a_model_whose_members_l
     wrong = [replace(target, train_accuracy=target.test_accuracy) if row is target else row for row in fits]
     (line,) = unlike_fits(wrong)
     assert "either target.members does not name its training points, or the recipe is not its own" in line
-    document = {**finished.document, "fit": [write_row(row) for row in wrong]}
-    controls = HEADLINE.controls(document, [*HEADLINE.lines(document)])
-    assert of_lines("fit of own models", NULLS, line) in controls
-    assert own_power(MiaRun.of(document)).kind == "bad"
-    assert own_power(MiaRun.of(finished.document)).kind == "good"
+    result = MiaRun.of(finished.document).result
+    for found, state in ((result, "held"), (judged(replace(result, fit=tuple(wrong))), "failed")):
+        (fit,) = [each for each in found.controls if each.name == "fit of own models"]
+        assert (fit.state, fit.protects, fit.lines) == (state, "null results", "all")
+        assert (fit.why == f"{capital(line)}.") == (state == "failed")

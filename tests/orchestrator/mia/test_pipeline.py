@@ -15,13 +15,13 @@ from audits.statistics.roc import auc
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.mia.page.reading import MiaRun, read_mia_run
 from orchestrator.mia.page.tables import setting_grid
-from orchestrator.mia.page.verdict import power, promises
-from orchestrator.mia.result.controls import judged
 from orchestrator.mia.result.document import best_of
+from orchestrator.mia.result.judging import judged
 from orchestrator.report.result import SettingRow
 from tests.cases import kept
 from tests.cases.reopened import result_of, store_of
@@ -153,40 +153,48 @@ def test_the_best_setting_of_a_sweep_is_marked_and_its_relabelings_move_twins_to
 
 def test_a_broken_promise_is_void_and_said_everywhere(memorising: Result, place: Path) -> None:
     run = read_mia_run(place / "out")
-    broken = tuple(replace(row, null_fpr_p=1e-9) if row.attack == "lira" else row for row in run.result.table)
-    rows = judged(broken, 0.95)
-    assert {row.attack for row in rows if row.void and row.null_fpr_off} == {"lira"}
-    void = MiaRun(replace(run.result, table=rows), run.scores)
-    assert promises(void).kind == "bad" and "LiRA" in promises(void).text
-    document = {**memorising.document, "table": [{"attack": row.attack, "setting": "base", "access": row.access,
-                "promised_fpr": row.promised_fpr, "auc": row.auc.value, "void": row.void} for row in rows]}  # fmt: skip
+    off = [
+        replace(row, null_fpr_p=1e-9, tpr=Estimate(0.9)) if row.attack == "lira" else row for row in run.result.table
+    ]
+    found = judged(replace(run.result, table=tuple(off)))
+    assert {row.attack for row in found.table if row.void and row.null_fpr_off} == {"lira"}
+    assert {row.attack for row in (*found.shadows, *found.discoveries) if row.void} == {"lira"}
+    (control,) = [each for each in found.controls if each.name == "promised false-alarm rates"]
+    assert control.state == "failed" and "LiRA" in control.why
     plan, headline = load_plan(PLAN, values=FEW), kind_named("mia").headline
-    said = failures(gates_of(["lira.auc=0.99"], headline, plan), headline, plan, document)
-    assert any("inconclusive: control promised false-alarm rates: not kept" in line for line in said)
-    (line,) = failures(gates_of(["lira.auc=0.01"], headline, plan), headline, plan, document)
-    assert "failed: auc is " in line and line.endswith(
-        "promised false-alarm rates: not kept by base, lira: hit rates are void"
-    )
-    counted = {**document, "table": [{**row, "tpr": 0.9} for row in document["table"]]}
-    (line,) = failures(gates_of(["lira.tpr=0.5"], headline, plan), headline, plan, counted)
+
+    def failed(*limits: str) -> list[str]:
+        return failures(gates_of(limits, headline, plan), headline, plan, found.document())
+
+    (line,) = failed("lira.auc=0.01")
+    assert "failed: auc is " in line and "control promised false-alarm rates" in line
+    (line,) = failed("lira.tpr=0.5")
     assert "inconclusive: tpr is void" in line and "0.9" not in line
-    assert not failures(gates_of(["loss.auc=0.99"], headline, plan), headline, plan, document)
-    assert failures(gates_of(["auc=0.51"], headline, plan), headline, plan, document)
+    for limit in ("lira.auc=0.999", "loss.auc=0.999"):  # what does not show rests on the promises of its setting
+        (line,) = failed(limit)
+        assert "inconclusive: control promised false-alarm rates" in line
+    assert failed("auc=0.51")
 
 
 def test_canaries_that_nobody_finds_leave_a_gate_inconclusive(memorising: Result, place: Path) -> None:
-    run = read_mia_run(place / "out")
-    blind = tuple(replace(row, auc=replace(row.auc, low=0.4)) for row in run.result.canaries)
-    assert power(MiaRun(replace(run.result, canaries=blind))).kind == "bad"
-    assert power(run).kind == "good"
-    document = {**memorising.document, "canaries": [{**row, "auc_low": 0.4} for row in memorising.document["canaries"]]}
+    result = read_mia_run(place / "out").result
     plan, headline = load_plan(PLAN, values=FEW), kind_named("mia").headline
-    said = failures(gates_of(["loss.auc=0.99"], headline, plan), headline, plan, document)
-    assert any("canaries (loss): without power" in line for line in said)
-    rows = [{**row, "auc_low": 0.4 if row["attack"] == plan.judge else 0.6} for row in memorising.document["canaries"]]
-    assert len(rows) > 1  # the judge was chosen beforehand, as on the page
-    said = failures(gates_of(["auc=0.99"], headline, plan), headline, plan, {**memorising.document, "canaries": rows})
-    assert any("canaries: without power" in line and f"by {plan.judge} on" in line for line in said), said
+
+    def gated(limit: str, *seen: str) -> tuple[list[str], str]:
+        """Return how a limit fails, and the state of canaries in the verdict, if so many attacks find them."""
+        rows = [replace(row, auc=replace(row.auc, low=0.6 if row.attack in seen else 0.4)) for row in result.canaries]
+        found = judged(replace(result, canaries=tuple(rows)))
+        assert found.verdict is not None
+        (state,) = [each.state for each in found.verdict.controls if each.name == "canaries"]
+        return failures(gates_of([limit], headline, plan), headline, plan, found.document()), state
+
+    others = [row.attack for row in result.canaries if row.attack != plan.judge]
+    assert others and gated("auc=0.999", *others, plan.judge) == ([], "held")
+    said, state = gated("loss.auc=0.999")
+    assert state == "failed" and "control canaries: They are not recognised" in said[0] and "loss" in said[0]
+    said, state = gated("auc=0.999", *others)  # the judge was chosen beforehand
+    assert state == "failed" and f", {plan.judge})" in said[0]
+    assert gated("loss.auc=0.999", *others) == ([], "failed")
 
 
 def test_a_second_analysis_asks_no_model_anything(finished: Result, place: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.engine.ci.junit import junit
 from orchestrator.engine.ci.summary import summary
 from orchestrator.judgement.gate_result import GateResult, LimitResult, trial_warning
-from orchestrator.mia.page import glossary as mia
+from orchestrator.mia.result import words as mia
 from orchestrator.report.gate_words import Named, gate_words, limit_words
 from orchestrator.report.words import shared_words
 from tests.orchestrator.toy import kind
