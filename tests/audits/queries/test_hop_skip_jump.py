@@ -172,7 +172,7 @@ def test_the_batched_form_is_the_slow_form(box, orthogonal, monkeypatch) -> None
     thinned(((size, box) for size in (20, 50, 200, 784) for box in (False, True)), [(200, True)]),
 )
 def test_the_distance_to_the_boundary_of_a_linear_model_is_found(dimensions, box) -> None:
-    count = 20
+    count = 20 if dimensions < 784 else 60  # one in ten of these ends at another class
     world = Linear(dimensions, points=count, box=box)
     ratio = world.found(ABSOLUTE).distance / torch.tensor([world.distance(k, int(world.y[k])) for k in range(count)])
     assert ABSOLUTE.queries <= 4000
