@@ -140,7 +140,7 @@ def main(tier: str) -> int:
         copy = Path(folder) / "orch"
         for file in git(ROOT, "ls-files"):
             (copy / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / file, copy / file)
+            shutil.copy(ROOT / file, copy / file)
         for file, there, instead in DEFECTS:
             whole, begun = (copy / file).read_text(), time.monotonic()
             if whole.count(there) != 1:

@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import orchestrator.cli.submit
 from audits.errors import BadInput
 from audits.own import import_path
 from audits.own.code import load
+from orchestrator.cli import own_packages
 from orchestrator.cli.session import Session
 from orchestrator.cli.submit import start
 from orchestrator.cli.submitted_work import read_command
@@ -277,3 +279,18 @@ def test_no_file_of_settings_of_matplotlib_is_read_in_the_working_folder(tmp_pat
         tmp_path,
     )
     assert float(said.stdout) != 90
+
+
+@pytest.mark.parametrize(("place", "refused"), [("py_modules_files/_ray_pkg_b", False), ("elsewhere/_ray_pkg_b", True)])
+def test_packages_that_a_driver_sends_to_workers_lie_in_folders_of_their_own(
+    place: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_packages, "ROOT", tmp_path / "py_modules_files" / "_ray_pkg_a")
+
+    def spec(name: str) -> ModuleSpec:
+        found = ModuleSpec(name, None, is_package=True)
+        found.submodule_search_locations = [str(tmp_path / place / name)]
+        return found
+
+    monkeypatch.setattr(own_packages, "find_spec", spec)
+    assert bool(own_packages.misplaced()) == refused
