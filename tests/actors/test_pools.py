@@ -219,6 +219,15 @@ def test_an_address_where_nothing_answers_is_refused(
 
 
 @pytest.mark.usefixtures("unconnected")
+def test_a_machine_without_bash_by_which_ray_starts_workers_is_told_so_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BadInput, match="bash.*--workers 0"), connect(Workers(1, storage=str(tmp_path))):
+        pass
+
+
+@pytest.mark.usefixtures("unconnected")
 def test_storage_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (

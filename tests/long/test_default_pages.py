@@ -19,7 +19,7 @@ from tests.cases.browser import BROWSER, Browser, browser
 from tests.cases.page_checks import HEIGHT, OTHERS, WINDOWS, fits_asks_nobody_and_is_accessible, no_table_is_cut
 from tests.cases.page_checks import the_first_screen_is_the_verdict as first_screen
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600), BROWSER]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600), pytest.mark.needs("bash"), BROWSER]  # Ray needs it
 
 ORCH = (sys.executable, "-m", "orchestrator.cli.main")
 COMMANDS = {
