@@ -117,10 +117,12 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
             f"{workers.count} workers are too many for the {usable_cpus()} CPUs of this machine "
             f"(at most {LOCAL_WORKERS_PER_CPU * usable_cpus()})"
         )
-    if shutil.which("bash") is None:
-        raise BadInput("Ray starts workers by bash, which is not on PATH: install it, or take no workers (--workers 0)")
     mark = secrets.token_hex(16)
     with environment(_private_token()), _ray_folder(workers.storage) as folder, reaped(mark):
+        if shutil.which("bash") is None:
+            raise BadInput(
+                "Ray starts workers by bash, which is not on PATH: install it, or take no workers (--workers 0)"
+            )
         # by every process of the cluster, not kept here
         inherited = {**threads, **_import_path(), **LOOPBACK, MARK: mark}
         try:
