@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         least = 2 if name == "models" else 1
         if not least <= getattr(options, name) <= most:
             parser.error(f"--{name} {getattr(options, name)}: give {least} to {most}")
-    models, points = (2, 4) if options.quick else (options.models, options.points)
+    models, points = (4, 4) if options.quick else (options.models, options.points)
     words = [f"--{name} {getattr(options, name)}" for name in ("models", "points") if changed(parser, options, name)]
     with pretended() as counts:
         found = [counted(job, counts) for job in jobs(models, points)]
