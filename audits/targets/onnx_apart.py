@@ -32,6 +32,8 @@ MOST_SECONDS, MOST_SECONDS_EACH = 600.0, 10.0
 LEAST_BYTES = 8 * 2**30
 """Of addresses: what Python and onnxruntime reserve, and a graph of usual size."""
 READ_BYTES = 2**20
+INHERITED = {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "OMP_WAIT_POLICY"}
+"""What a process of a graph has of the environment: no tokens, and no addresses."""
 
 
 class GraphFailed(Exception):
@@ -69,7 +71,7 @@ class Session:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **path},
+            env={name: os.environ[name] for name in INHERITED & os.environ.keys()} | path,
         )
         self.close = weakref.finalize(self, _end, self._process)
         with tempfile.TemporaryDirectory(prefix="orch-") as empty:  # where it looks for other files that a graph names

@@ -40,5 +40,7 @@ def test_no_process_of_a_private_cluster_listens_beyond_the_loopback_interface(c
         open_ports = listening([os.getpid(), *processes])
         assert len(open_ports) >= 4 + len(workers)
         assert [where for where, _ in open_ports if not ip_address(where).is_loopback] == []
+        dashboards = [pid for pid, words in processes.items() if "/dashboard/dashboard.py" in words]
+        assert dashboards and not listening(dashboards)  # Ray starts it whether it is wanted or not
         for each in started:
             ray.kill(each)

@@ -114,6 +114,14 @@ def test_no_process_outlives_a_session() -> None:
     assert process.poll() is not None
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_process_of_a_graph_is_told_no_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "marked-secret")
+    session = Session(endless())
+    environment = Path(f"/proc/{session._process.pid}/environ").read_bytes()
+    assert b"PATH=" in environment and b"marked-secret" not in environment
+
+
 def test_no_process_outlives_a_run_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "endless.onnx").write_bytes(endless())
     script = """

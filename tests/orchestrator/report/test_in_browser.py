@@ -119,6 +119,15 @@ def test_sections_fold_unfold_by_a_link_and_stand_open_in_print(window: Browser,
     assert window.run(f"return {shown}") == "block"
 
 
+def test_no_script_runs_but_that_of_the_page(window: Browser, page: Path) -> None:
+    planted = "<p id='seen'>seen</p><script>document.querySelector('#seen').remove()</script>"
+    copy = page.with_name("planted.html")
+    copy.write_text(page.read_text().replace("</main>", f"{planted}<base href='https://example.org/'></main>"))
+    window.show(copy, 1280, 800)
+    assert window.run("return document.querySelector('#seen').textContent") == "seen"
+    assert window.run("return document.baseURI") == copy.as_uri()
+
+
 def test_every_figure_links_its_data(window: Browser, page: Path) -> None:
     window.show(page, 1280, 800)
     links = window.run(
