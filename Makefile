@@ -23,6 +23,7 @@ $(BIN)/ruff check .
 $(BIN)/ruff format --check .
 $(BIN)/lint-imports
 $(BIN)/python .ci/imports.py
+$(BIN)/python .ci/names.py
 $(BIN)/mypy
 endef
 

@@ -1,4 +1,4 @@
-"""What a cluster has, what its autoscaler is doing, whether workers fit on it, and how long to wait for room."""
+"""The capacity of a cluster: what it has, what its autoscaler does, whether workers fit, how long to wait for room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pools know of their work: keys, dependencies, a callable, and how many workers of which size."""
+"""Jobs as the pools see them: keys, dependencies, a callable, and how many workers of which size."""
 
 from __future__ import annotations
 

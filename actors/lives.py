@@ -1,4 +1,4 @@
-"""Who works on what, and who beats: workers by name, the process that each of them is now, and what it has taken."""
+"""Workers by name: the process that each of them is now, what it has taken, and its heartbeat."""
 
 from __future__ import annotations
 

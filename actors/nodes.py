@@ -1,4 +1,4 @@
-"""What every living node of a cluster answers to one question, and which nodes reach which."""
+"""Questions to every living node of a cluster, and which nodes reach which."""
 
 from __future__ import annotations
 

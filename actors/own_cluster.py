@@ -1,4 +1,4 @@
-"""Which Ray cluster or job server is meant where none is named: that of this user, never of another user here.
+"""The Ray cluster or job server that is meant where none is named: this user's, never another user's.
 
 What a cluster returns is unpickled. Ray itself takes the address that any process called raylet was started with, or
 the one in a file in a folder that all users of a machine can write into.

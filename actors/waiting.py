@@ -1,4 +1,4 @@
-"""What a pool tells while its workers come and go: how many are at work, what the others wait for; its patience."""
+"""Messages of a pool while its workers come and go: how many work, what the others wait for; its patience."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job says while it is done, such as how far it is: heard at once in one process, by the queue from workers."""
+"""Messages of a job while it runs, such as its progress: heard at once in one process, by the queue from workers."""
 
 from __future__ import annotations
 

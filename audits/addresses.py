@@ -1,4 +1,4 @@
-"""Where an address leads: the place that a permission names, and whose credentials a library sends there unasked."""
+"""The place to which an address leads, as a permission names it, and whose credentials a library sends there."""
 
 from __future__ import annotations
 

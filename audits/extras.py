@@ -1,4 +1,4 @@
-"""How a package is installed that only some plans need."""
+"""The command that installs a package which only some plans need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How this process computes on a GPU: what decides the last bits, and whether steps of trainings are recorded."""
+"""Settings of this process for a GPU: what decides the last bits, and whether steps of trainings are recorded."""
 
 from __future__ import annotations
 

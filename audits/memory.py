@@ -1,4 +1,4 @@
-"""How much memory there is, and work in chunks that get smaller when it does not suffice."""
+"""The memory that there is, and work in chunks that get smaller when it does not suffice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who besides this user may change a file: the bits of its mode, and the group that is the user's own."""
+"""The users besides this one who may change a file: the bits of its mode, and the group that is the user's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a membership audit whose promised rates hold takes back its null results because one seems broken.
+"""The share of sound membership audits that take back their null results because a promised rate seems broken.
 
     python -m benchmarks.null_promises        about a minute on one core
 

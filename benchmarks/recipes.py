@@ -1,4 +1,4 @@
-"""How fast recipes learn: the paper's of Apollo against the published fast one of ``apollo-cifar10-fast``, per epoch.
+"""The accuracy of recipes by epoch: the paper's of Apollo against the published fast one of ``apollo-cifar10-fast``.
 
     python -m benchmarks.recipes                      # about two minutes on one thread
     python -m benchmarks.recipes --device cuda --width 64 --points 5000 --test 10000 --epochs 24 --longer 4

@@ -1,4 +1,4 @@
-"""What every benchmark's record has in common: where it ran, the numbers in the middle, and its place in the docs."""
+"""The common part of every benchmark's record: where it ran, the numbers in the middle, and its place in the docs."""
 
 from __future__ import annotations
 

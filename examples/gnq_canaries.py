@@ -1,4 +1,4 @@
-"""Where each score of exposure ranks planted canaries: why ridge is the default and diagonal stands beside it.
+"""Ranks of planted canaries by each score of exposure: why ridge is the default and diagonal stands beside it.
 
 python examples/gnq_canaries.py                          # 5 seeds, about a minute on one core
 python examples/gnq_canaries.py --seeds 1 --points 300   # a look, in seconds

@@ -180,6 +180,16 @@ def test_lint_notices_what_is_planted(tmp_path: Path, place: str, planted: str, 
     assert says in result.stdout
 
 
+def test_a_module_that_begins_with_a_question_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    assert run_lint(".ci/names.py", tmp_path).returncode == 0
+    (tmp_path / "audits").mkdir()
+    (tmp_path / "audits" / "planted.py").write_text('"""What is planted."""\n')
+    result = run_lint(".ci/names.py", tmp_path)
+    assert result.returncode == 1 and "audits/planted.py:1" in result.stdout
+
+
 def test_tune_spaces_import_ray_inside_space_only() -> None:
     def imports_ray(node: ast.AST) -> bool:
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

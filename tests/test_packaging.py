@@ -168,7 +168,15 @@ def test_make_demo_runs_the_sweep_and_make_test_lints_and_tests(tmp_path: Path) 
     demo = make("--dry-run", "demo", f"VENV={tmp_path}").stdout
     assert demo.split() == [f"{tmp_path}/bin/orch", "sweep", "apollo-demo", "--out", "demo-out"]
     test = make("--dry-run", "test", f"VENV={tmp_path}").stdout
-    for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", ".ci/imports.py", "pytest"):
+    for tool in (
+        "ruff check",
+        "ruff format --check",
+        "mypy",
+        "lint-imports",
+        ".ci/imports.py",
+        ".ci/names.py",
+        "pytest",
+    ):
         assert f"{tool}" in test
     assert "pip install" not in demo + test
 

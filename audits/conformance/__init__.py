@@ -1,1 +1,1 @@
-"""What every component must keep to, as checks that our own ones pass in tests and users' own by ``orch check``."""
+"""Checks of what every component must keep to: our own pass them in tests, users' own by ``orch check``."""

@@ -1,4 +1,4 @@
-"""What every attack must keep to, on made-up answers of models with a known effect of membership."""
+"""Checks of every attack, on made-up answers of models with a known effect of membership."""
 
 from __future__ import annotations
 

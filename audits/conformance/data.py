@@ -1,4 +1,4 @@
-"""What every data set must keep to."""
+"""Checks of every data set."""
 
 from __future__ import annotations
 

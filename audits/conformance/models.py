@@ -1,4 +1,4 @@
-"""What every architecture must keep to."""
+"""Checks of every architecture."""
 
 from __future__ import annotations
 

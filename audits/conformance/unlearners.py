@@ -1,4 +1,4 @@
-"""What every unlearning method must keep to."""
+"""Checks of every unlearning method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether images ask to be turned, which no reader does: said of sets too large to open every file."""
+"""Images that ask to be turned, which no reader does: a warning about sets too large to open every file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found in many files, remembered on this machine for as long as none of them changes."""
+"""Findings about many files, remembered on this machine for as long as none of them changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How hard points are for models that did not train on them: a control at about the price of watching a training."""
+"""The hardness of points for models that did not train on them: a control at about the price of watching a training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each of two twins keeps of its half of a pool when it drops the points on top.
+"""The points that each of two twins keeps of its half of a pool when it drops those on top.
 
 What one twin keeps are non-members of the other that went through the same rule (``removal``).
 """

@@ -1,4 +1,4 @@
-"""Whether a layer's calls hold all that its parameters do, for each point in its place: checked on many points at once.
+"""A check that a layer's calls hold all that its parameters do, for each point in its place, on many points at once.
 
 Two things escape a look at single points. A weight may also be used outside its layer's calls, or by another layer of
 the same weight, where that use is dead for the few points looked at: autograd's graph shows it nevertheless. And a

@@ -1,4 +1,4 @@
-"""How far a long computation over points is, for whoever listens: counted in points that passed through a model."""
+"""Progress of a long computation over points, for whoever listens: counted in points that passed through a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether autograd's gradients of a model are the derivatives of its logits.
+"""A check that autograd's gradients of a model are the derivatives of its logits.
 
 A layer that computes under ``torch.no_grad``, an output that is detached, whole or in part, a second use of a weight
 by ``.data``, a hook or a custom backward that changes gradients: the Gram matrix would be that of other numbers,

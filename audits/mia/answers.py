@@ -1,4 +1,4 @@
-"""What attacks on membership may read: answers of the judged models and of shadows, part by part.
+"""The input of attacks on membership: answers of the judged models and of shadows, part by part.
 
 K points of a pool are asked about, and Z known non-members stand beside them: points of the same distribution that no
 model of the design trained on. Which of the K points a judged model trained on is told nowhere.

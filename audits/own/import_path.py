@@ -1,4 +1,4 @@
-"""Where modules are looked for: the working folder, which may be somebody else's, is no such place by itself.
+"""The import path: the working folder, which may be somebody else's, is not on it by itself.
 
 Python puts it in front by ``python -m``, by ``python -c`` and by an empty or relative entry of PYTHONPATH, and Ray puts
 it in front for its workers. A file ``numpy.py`` beside a plan would then run wherever numpy is imported. Editable

@@ -1,4 +1,4 @@
-"""Who is asked before code of a user's own (``python:module:name``) runs."""
+"""The user's permission for code of their own (``python:module:name``), asked for before it runs."""
 
 from __future__ import annotations
 

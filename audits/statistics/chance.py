@@ -1,4 +1,4 @@
-"""Whether an AUC lies above chance: the one rule behind every flag, star and word "leak" about an AUC with a p-value.
+"""The one rule for an AUC above chance, behind every flag, star and word "leak" about an AUC with a p-value.
 
 A permutation test says that the points which were asked about are told apart in the models that were asked. Its
 interval says how far that varies: over targets or pools, or over points and shadows of a given model. Each may see what

@@ -1,4 +1,4 @@
-"""What an attack said of points of target models, beside the truth: what tables of scores of any origin become."""
+"""Statements of an attack about points of target models, beside the truth: what tables of scores become."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the file of a checkpoint holds, read without running any of it.
+"""The content of a checkpoint's file, read without running any of it.
 
 safetensors holds tensors alone, and torch reads its own format with ``weights_only=True``.
 """

@@ -1,4 +1,4 @@
-"""What attacks say without some of their reference models: the other draws of them that an interval allows for."""
+"""Attacks without some of their reference models: the other draws of them that an interval allows for."""
 
 from __future__ import annotations
 

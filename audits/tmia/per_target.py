@@ -1,4 +1,4 @@
-"""What an attack finds of each single target, as one number: the values that a choice among settings compares.
+"""The finding of an attack on each single target, as one number: what a choice among settings compares.
 
 ``advantage``: members called, as a share of the target's members among all K candidates, less the same of non-members.
 Candidates that a selector did not choose, or that were not asked with labels, count as not called. So settings that

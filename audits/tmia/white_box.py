@@ -1,4 +1,4 @@
-"""What the weights of a model show of points: features of Nasr et al., and the displacement of Leino and Fredrikson.
+"""Features of points in the weights of a model: those of Nasr et al., and the displacement of Leino and Fredrikson.
 
 Both are made by whoever holds a model, one model at a time; neither takes anybody's membership. Units of hidden layers
 do not correspond between models, so activations enter in an order that does not depend on their places.

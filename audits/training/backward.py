@@ -1,4 +1,4 @@
-"""What the steps of a training have in common: on a GPU it is recorded once and played again, which spares launches.
+"""The part that all steps of a training share: on a GPU it is recorded once and played again, which spares launches.
 
 A step of a small or narrow model leaves a GPU waiting for the host, which hands it some hundred kernels one by one. A
 CUDA graph hands them over at once. Kernels, their order and so the numbers are those of a step that is not recorded.

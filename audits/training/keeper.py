@@ -1,4 +1,4 @@
-"""Who keeps a training while it lasts, so that it can go on after its process is lost: the interface and two wrappers.
+"""Keepers of a training while it lasts, so that it can go on after its process is lost: the interface and two wrappers.
 
 A snapshot holds a training between two of its steps; a keeper says when one is wanted, keeps it, and hands out the last
 one when the same training begins again. A training that goes on from a snapshot ends with the bits of one that was

@@ -1,4 +1,4 @@
-"""What sees a model at checkpoints while it trains, and the points of each batch among themselves."""
+"""Observers of a model at checkpoints while it trains, and the points of each batch among themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gradient uniqueness of many points will take, measured on a few of them before it begins.
+"""The time that gradient uniqueness of many points will take, measured on a few of them before it begins.
 
 Both costs are sums over parts of the parameters, as many as the memory asks for: each part is a pass over all points,
 and of the Gram matrix a product of all pairs besides. A few parts are done for a few points, and a product of full size

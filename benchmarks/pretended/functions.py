@@ -1,4 +1,4 @@
-"""What functions of torch do beyond their calls of aten: moves between devices, and where new tensors stand."""
+"""Functions of torch beyond their calls of aten: moves between devices, and where new tensors stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody holds in Python, a module, points, ids, as the files that a plan names: named after what they hold."""
+"""Files that a plan names, from what somebody holds in Python, a module, points, ids; named after their content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where audit, sweep and tune begin alike: their folder is held, and the notes of their plan are told."""
+"""The common beginning of audit, sweep and tune: their folder is held, and the notes of their plan are told."""
 
 from __future__ import annotations
 

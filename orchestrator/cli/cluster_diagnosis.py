@@ -1,4 +1,4 @@
-"""What is wrong with a cluster: every node is asked what it is like, and the answers are compared."""
+"""The diagnosis of a cluster: every node is asked what it is like, and the answers are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell completes: names of kinds, plans, sweeps, metrics and fields of plans; nothing heavy is imported."""
+"""Completions for shells: names of kinds, plans, sweeps, metrics and fields of plans; nothing heavy is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with this machine and how to fix it: independent checks, one finding each."""
+"""The diagnosis of this machine, with remedies: independent checks, one finding each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What help and completion say of each kind of audit without importing it, which takes seconds (a test holds it so)."""
+"""The kinds of audit for help and completion, without their imports, which take seconds (a test holds it so)."""
 
 from __future__ import annotations
 

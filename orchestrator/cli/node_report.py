@@ -1,4 +1,4 @@
-"""What one node of a cluster is like: versions, source, devices, disk, and whether it sees the store and the data."""
+"""The report of one node of a cluster: versions, source, devices, disk, and whether it sees the store and the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Python takes this project's packages from one place; nothing of theirs is imported to find out."""
+"""A check that Python takes this project's packages from one place; nothing of theirs is imported to find out."""
 
 from __future__ import annotations
 

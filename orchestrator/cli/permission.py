@@ -1,4 +1,4 @@
-"""Whether a plan's code may run and its addresses be reached: a plan is a file, and a file may be anybody's."""
+"""Permission to run a plan's code and to reach its addresses: a plan is a file, and a file may be anybody's."""
 
 from __future__ import annotations
 

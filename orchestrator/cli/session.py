@@ -1,4 +1,4 @@
-"""What a command tells ``main`` while it runs."""
+"""Messages of a command to ``main`` while it runs."""
 
 from __future__ import annotations
 

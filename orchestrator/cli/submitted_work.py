@@ -1,4 +1,4 @@
-"""What ``orch submit`` sends: a command line as the cluster is to run it, checked without the cluster's data."""
+"""The command line that ``orch submit`` sends, as the cluster is to run it, checked without the cluster's data."""
 
 from __future__ import annotations
 

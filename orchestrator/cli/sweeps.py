@@ -1,4 +1,4 @@
-"""Which sweep a command is about: a name, a file, or ``--vary``, and the options that say how it is searched."""
+"""The sweep that a command is about: a name, a file, or ``--vary``, and the options that say how it is searched."""
 
 from __future__ import annotations
 

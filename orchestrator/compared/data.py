@@ -1,4 +1,4 @@
-"""Whether two sides are about the same data, so that points of one id are one point."""
+"""A check that two sides are about the same data, so that points of one id are one point."""
 
 from __future__ import annotations
 

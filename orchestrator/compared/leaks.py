@@ -1,4 +1,4 @@
-"""Which of two sides leaks less, by how much, and from which numbers."""
+"""The side of two that leaks less, by how much, and from which numbers."""
 
 from __future__ import annotations
 

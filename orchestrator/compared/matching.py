@@ -1,4 +1,4 @@
-"""Which attack of one side is compared with which of the other, and what is compared with nothing."""
+"""Pairs of attacks, one of each side, that are compared, and those that are compared with nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which units of an attack's scores have shadow models of their own."""
+"""Units of an attack's scores that have shadow models of their own."""
 
 from __future__ import annotations
 

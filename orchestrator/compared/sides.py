@@ -1,4 +1,4 @@
-"""What is compared: finished runs, or settings of one."""
+"""The sides of a comparison: finished runs, or settings of one."""
 
 from __future__ import annotations
 

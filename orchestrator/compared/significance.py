@@ -1,4 +1,4 @@
-"""Which differences may be called statistically significant, and Holm's correction over these.
+"""Differences that may be called statistically significant, and Holm's correction over these.
 
 The rule: a difference is statistically significant only if its interval lets shadow models vary. It does where both
 sides have several units (targets, pools, sets of targets) and each unit has shadow models of its own, since units then

@@ -1,4 +1,4 @@
-"""What a plan is given: a model that somebody else has trained, and lists of points; who brings it in, and its keys.
+"""A model that somebody else has trained, and lists of points, given to a plan; who brings them in, and their keys.
 
 The driver reads the files once and puts what they hold into the store (stage ``given``). Keys name the sha256 of a
 file, which the plan keeps from then on (``target.sha256``): workers make the same keys from the plan alone and need not

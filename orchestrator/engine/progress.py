@@ -1,4 +1,4 @@
-"""How far a run is: what one look at the store saw, and what the page shows of it."""
+"""The progress of a run: what one look at the store saw, and what the page shows of it."""
 
 from __future__ import annotations
 

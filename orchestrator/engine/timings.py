@@ -1,4 +1,4 @@
-"""What training steps were found to take, or are stated to take."""
+"""Times of training steps, as measured or as stated."""
 
 from __future__ import annotations
 

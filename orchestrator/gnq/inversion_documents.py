@@ -1,4 +1,4 @@
-"""What decides the inversion of models and of gradients, beside the models themselves: parts of jobs' documents."""
+"""Documents that decide the inversion of models and of gradients, beside the models themselves: parts of jobs' own."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a result says: its findings, the controls that these stand on, its verdict, and how it stands to a gate."""
+"""The judgement of a result: its findings, the controls that these stand on, its verdict, and its release gate."""

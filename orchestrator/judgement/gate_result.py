@@ -1,4 +1,4 @@
-"""How a result stands to the limits of its release gate, as result.json keeps it and messages tell it."""
+"""The outcome of a result at the limits of its release gate, as result.json keeps it and messages tell it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the points of a data set are called: images, reviews or records."""
+"""Nouns for the points of a data set: images, reviews or records."""
 
 from __future__ import annotations
 

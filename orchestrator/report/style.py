@@ -1,4 +1,4 @@
-"""How figures look and how they become files: the same bytes for the same run, legible on paper, light and dark."""
+"""The style of figures and their files: the same bytes for the same run, legible on paper, light and dark."""
 
 from __future__ import annotations
 

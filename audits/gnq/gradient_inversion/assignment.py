@@ -1,4 +1,4 @@
-"""Which reconstruction of a batch is which image: a mean gradient does not tell their order."""
+"""The assignment of a batch's reconstructions to its images: a mean gradient does not tell their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is void where a promised false-positive rate is broken: TPR, p- and q-values, discoveries.
+"""Numbers that are void where a promised false-positive rate is broken: TPR, p- and q-values, discoveries.
 
 Thresholds and p-values of single points come from shadows. Where more never-seen points are called forgotten than
 promised, targets do not behave as the shadows say, and nothing that rests on the promise may be quoted. What rests on

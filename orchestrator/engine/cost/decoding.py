@@ -1,4 +1,4 @@
-"""How long it takes to decode an image of a data set whose images stay encoded."""
+"""The time to decode an image of a data set whose images stay encoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan, a sweep or a choice would cost: models to make or reuse, time, disk, queries, before anything runs."""
+"""The cost of a plan, a sweep or a choice, before anything runs: models to make or reuse, time, disk, queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What finished work took: seconds and bytes of the store's artefacts, by the kind of work."""
+"""The cost of finished work: seconds and bytes of the store's artefacts, by the kind of work."""
 
 from __future__ import annotations
 

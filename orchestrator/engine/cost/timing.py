@@ -1,4 +1,4 @@
-"""How long one training step takes here: a few steps on random data, when the store knows no model like the plan's.
+"""The time of one training step here: a few steps on random data, when the store knows no model like the plan's.
 
 Images that stay encoded are decoded beside that, as often as a job asks for them, and each job has a price of its own.
 """

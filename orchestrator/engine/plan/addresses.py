@@ -1,4 +1,4 @@
-"""Which fields of a plan are addresses, and what its values reach by them.
+"""Fields of a plan that are addresses, and what its values reach by them.
 
 A field whose text may be opened as an address is annotated with an ``Address``.
 """

@@ -1,4 +1,4 @@
-"""What every plan is, whatever it audits: strict sections, a resolved form, and a hash of what decides the scores."""
+"""The base of every plan, whatever it audits: strict sections, a resolved form, a hash of what decides the scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a plan, one line a problem: field, value, what is allowed, the closest match."""
+"""Messages about a wrong plan, one line a problem: field, value, what is allowed, the closest match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a given model of which only answers are known was asked, and how often its server answered."""
+"""The number of questions to a given model of which only answers are known, and of the answers of its server."""
 
 from __future__ import annotations
 

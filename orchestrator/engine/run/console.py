@@ -1,4 +1,4 @@
-"""What the user sees: one live bar per stage on a terminal, plain lines in a pipe, and nobody else's chatter."""
+"""The terminal of a run: one live bar per stage, plain lines in a pipe, and nobody else's chatter."""
 
 from __future__ import annotations
 

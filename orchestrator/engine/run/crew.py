@@ -1,4 +1,4 @@
-"""Who does a run's jobs: how many workers are settled on, the Ray cluster that holds them, the jobs handed to them."""
+"""The workers of a run: how many are settled on, the Ray cluster that holds them, the jobs handed to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the page of a run is drawn: in its own folder, or privately where no score may be left there."""
+"""The place where the page of a run is drawn: its own folder, or a private one where no score may be left there."""
 
 from __future__ import annotations
 

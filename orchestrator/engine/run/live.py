@@ -1,4 +1,4 @@
-"""What is told of a run while it goes on: one thread looks at what is done, the page and the tracker are told.
+"""News of a run while it goes on: one thread looks at what is done, the page and the tracker are told.
 
 The run neither waits for the thread nor fails by it. The tracker has a thread of its own: a server that hangs does not
 hold the page back.

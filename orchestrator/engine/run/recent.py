@@ -1,4 +1,4 @@
-"""What a worker process read or made lately: models and arrays, one memory for the contexts of all its plans."""
+"""Models and arrays that a worker process read or made lately: one memory for the contexts of all its plans."""
 
 from __future__ import annotations
 

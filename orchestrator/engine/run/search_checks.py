@@ -1,4 +1,4 @@
-"""What a search must be before its first trial, and which search a journal is of."""
+"""Checks of a search before its first trial, and of the journal that it goes on with."""
 
 from __future__ import annotations
 

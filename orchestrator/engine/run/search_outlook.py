@@ -1,4 +1,4 @@
-"""What a trial of a search costs: which models all trials share, and how many each trains for itself."""
+"""The cost of a trial of a search: which models all trials share, and how many each trains for itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of the trials of a search: to page and tracker while it goes on, in result.json at its end."""
+"""The trials of a search as page and tracker show them while it goes on, and result.json at its end."""
 
 from __future__ import annotations
 

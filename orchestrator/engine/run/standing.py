@@ -1,4 +1,4 @@
-"""How far the jobs of a run are, read off its store while the run goes on."""
+"""The state of a run's jobs, read off its store while the run goes on."""
 
 from __future__ import annotations
 

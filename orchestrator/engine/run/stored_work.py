@@ -1,4 +1,4 @@
-"""What a run does to its store beside its jobs: writes down what it refers to, drops what must be made again."""
+"""Changes of a run to its store beside its jobs: it notes what it refers to, and drops what must be made again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search tries next: a pure function of its seed, the trial's number, and the trials so far.
+"""The next settings that a search tries: a pure function of its seed, the trial's number, and the trials so far.
 
 The study of Optuna is made anew for each suggestion from the trials that the journal knows, with a sampler seeded from
 (seed of the search, number of the trial). So a search that was killed goes on exactly as it would have.

@@ -1,4 +1,4 @@
-"""How a run takes its folder, from whichever side it is started: what is another's is refused and left as it was."""
+"""The folder of a run, taken from whichever side it is started: what is another's is refused and left as it was."""
 
 from __future__ import annotations
 

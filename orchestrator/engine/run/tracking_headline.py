@@ -1,4 +1,4 @@
-"""What the list of tracked runs says of an audit before any run is opened: tags, and its worst numbers."""
+"""The entry of an audit in the list of tracked runs, before any run is opened: tags, and its worst numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run tells its tracker: parameters from the plan, metrics from the tables, under names that compare well."""
+"""Names under which a run is tracked: parameters from the plan, metrics from the tables, made to compare well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where MLflow keeps the files of runs that are tracked in a database file: orch's own choice, or a place allowed.
+"""The place where MLflow keeps the files of runs that are tracked in a database file: our own choice, or one allowed.
 
 A database says itself where the files of an experiment and of a run go, and it may have been made by somebody else: it
 comes with a run folder, or a plan names it. A server is allowed, or not, as a whole.

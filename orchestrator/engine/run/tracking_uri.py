@@ -1,4 +1,4 @@
-"""Where a run is tracked: the address in use, refused before the work where it cannot work."""
+"""The address at which a run is tracked: refused before the work where it cannot work."""
 
 from __future__ import annotations
 

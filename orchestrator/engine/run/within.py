@@ -1,4 +1,4 @@
-"""How far the jobs in hand are: whoever does a job says it in words, and the driver prints them now and then.
+"""Progress of the jobs in hand: whoever does a job says it in words, and the driver prints them now and then.
 
 Nothing depends on them.
 """

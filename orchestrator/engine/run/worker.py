@@ -1,4 +1,4 @@
-"""Where work is done: one ``WorkerContext`` a plan and process, with its design, its data and recently read models."""
+"""Workers' contexts: one ``WorkerContext`` a plan and process, with its design, its data and recently read models."""
 
 from __future__ import annotations
 

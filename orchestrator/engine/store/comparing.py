@@ -1,4 +1,4 @@
-"""Whether two artefacts hold the same numbers: their values are compared, not how a library packed them."""
+"""A comparison of two artefacts by their numbers, not by how a library packed them."""
 
 from __future__ import annotations
 

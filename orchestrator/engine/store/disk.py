@@ -1,4 +1,4 @@
-"""Where the bytes of a store lie: a folder on a disk, or any file system that pyarrow opens from a URI.
+"""The bytes of a store: in a folder on a disk, or on any file system that pyarrow opens from a URI.
 
 Both kinds promise one thing: a file is seen whole or not at all, and of several files published together the last
 one is seen last.

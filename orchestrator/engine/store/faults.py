@@ -1,4 +1,4 @@
-"""What can go wrong with a store; every message is one line that says what happened and what to do."""
+"""Faults of a store; every message is one line that says what happened and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store holds in vain: leftovers of interrupted writes, damaged artefacts, artefacts that no run refers to."""
+"""Garbage of a store: leftovers of interrupted writes, damaged artefacts, artefacts that no run refers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run knows of its store: each stage's index is read once, its listing is made once, and only if need be."""
+"""A run's knowledge of its store: each stage's index is read once, its listing is made once, and only if need be."""
 
 from __future__ import annotations
 

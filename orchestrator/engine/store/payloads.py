@@ -1,4 +1,4 @@
-"""What an artefact's files may be: safetensors, Parquet and JSON. Nothing is ever unpickled."""
+"""Files of an artefact: safetensors, Parquet and JSON. Nothing is ever unpickled."""
 
 from __future__ import annotations
 

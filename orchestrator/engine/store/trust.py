@@ -1,4 +1,4 @@
-"""What the user has said about stores, in the environment: no plan can say it."""
+"""The user's word about stores, in the environment: no plan can say it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the looks of a GNQ plan with a target will take, tried on a few points, and what would make them cheaper."""
+"""The time that a GNQ plan with a target will take, tried on a few points, and what would make it shorter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scores of points say beside what shadows say of them: part of stage assess, on the undefended model."""
+"""Scores of points beside what shadows say of them: part of stage assess, on the undefended model."""
 
 from __future__ import annotations
 

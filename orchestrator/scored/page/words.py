@@ -1,4 +1,4 @@
-"""What the page and the terminal say about judged scores."""
+"""The sentences of the page and the terminal about judged scores."""
 
 from __future__ import annotations
 

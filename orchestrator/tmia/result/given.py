@@ -1,4 +1,4 @@
-"""What a result says beside its cells where one given model was audited: controls, doubts, and its scope."""
+"""The part of a result about one given model beside its cells: controls, doubts, and its scope."""
 
 from __future__ import annotations
 
