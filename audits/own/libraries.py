@@ -17,6 +17,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from audits.owners import is_others
+
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
@@ -53,8 +55,10 @@ def working_folder_elsewhere() -> Iterator[None]:
 
 
 def tempts_libraries() -> bool:
-    """Say whether the working folder holds anything by a name that a guarded package may take there."""
+    """Say whether a guarded package may take anything there: by its name, or where others may put it there any time."""
     try:
+        if is_others(os.stat(".")):
+            return True
         names = os.listdir(".")
     except OSError:
         return True

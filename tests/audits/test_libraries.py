@@ -108,6 +108,14 @@ def test_a_working_folder_without_libraries_stays_while_torch_is_imported(tmp_pa
     assert said_by(ONCE, folder) == f"('{folder}', '{folder}')|{folder}|SourceFileLoader"
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_into_a_folder_where_others_may_put_a_library_meanwhile_nobody_looks(mode: int, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert said_by(ONCE, folder) == f"('/', '/')|{folder}|SourceFileLoader"
+
+
 def test_a_working_folder_that_is_moved_meanwhile_is_come_back_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
