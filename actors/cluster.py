@@ -124,7 +124,7 @@ def _private_cluster(workers: Workers, threads: Mapping[str, str], last_words: T
                 "Ray starts workers by bash, which is not on PATH: install it, or take no workers (--workers 0)"
             )
         # by every process of the cluster, not kept here
-        inherited = {**threads, **_import_path(), **LOOPBACK, MARK: mark}
+        inherited = {**threads, **_import_path(), **LOOPBACK, MARK: mark, **_no_logs_of_others(folder)}
         try:
             with environment(inherited), _ray_constants(ENABLE_RAY_CLUSTER=False, **NO_UV):
                 start = partial(
@@ -180,6 +180,16 @@ def _ray_constants(**values: bool) -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(ray_constants, name, value)
+
+
+def _no_logs_of_others(folder: str) -> dict[str, str]:
+    """Return where Ray looks for logs of TPUs: in an empty folder, not in /tmp/tpu_logs, which anybody can make.
+
+    It would read what lies there to the end of a line, wherever that is.
+    """
+    empty = os.path.join(folder, "tpu_logs")
+    os.mkdir(empty)
+    return {"TPU_LOG_DIR": empty}
 
 
 def _import_path() -> dict[str, str]:

@@ -30,6 +30,8 @@ LIBRARY = ".so"
 FOR_PROCESSORS = frozenset({"glibc-hwcaps", "tls", "haswell", "avx512_1", "xeon_phi", "atomics", platform.machine()})
 """Folders in which the loader looks for libraries of a kind of processor, beside those of a place of its path."""
 
+COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+
 LOOKS_FOR_A_LIBRARY = ("hdfs", "viewfs")
 """Schemes of file systems for which pyarrow loads a library that it does not bring along."""
 
@@ -65,6 +67,18 @@ def tempts_libraries() -> bool:
     return any(LIBRARY in name or name == SETTINGS or name in FOR_PROCESSORS for name in names)
 
 
+def keep_compiled_code_apart() -> None:
+    """Let torch keep what it compiles in a folder of this user: its own choice, a name in /tmp, others may take.
+
+    It makes that folder when a model is first trained, and unpickles and loads what lies there.
+    """
+    place = os.path.join(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "orch", "torchinductor")
+    if COMPILED not in os.environ:
+        with contextlib.suppress(OSError):  # a home that cannot be written
+            os.makedirs(place, 0o700, exist_ok=True)
+            os.environ[COMPILED] = place
+
+
 def opened_elsewhere(uri: str) -> tuple[FileSystem, str]:
     """Return pyarrow's file system and the path on it; raises what pyarrow does."""
     from pyarrow import fs
@@ -93,6 +107,7 @@ class GuardedImports(MetaPathFinder):
             execute = spec.loader.exec_module
 
             def guarded(module: ModuleType) -> None:
+                keep_compiled_code_apart()
                 # Other threads may be using relative paths, so nothing is moved where nothing tempts.
                 with working_folder_elsewhere() if tempts_libraries() else contextlib.nullcontext():
                     execute(module)

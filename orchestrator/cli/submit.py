@@ -133,7 +133,8 @@ def send(file: str | Path, folder: Path, name: str) -> None:
     place = folder / name
     if place.is_file() and filecmp.cmp(file, place, shallow=False):  # it lies in a package of the user's
         return
-    if what := taken_for(name) or ("a part of the job" if place.exists() else ""):
+    within = place.exists() or (place.parent != folder and (folder / Path(name).parts[0]).exists())
+    if what := taken_for(name) or ("a part of the job" if within else ""):
         raise BadInput(f"{file} is not sent: its name is that of {what}, which the cluster would run; rename it")
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, place)

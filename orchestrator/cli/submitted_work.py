@@ -19,7 +19,7 @@ from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, chosen_among, goal
 from orchestrator.engine.own_code import code_of
-from orchestrator.engine.plan.files import is_there
+from orchestrator.engine.plan.files import names_file
 from orchestrator.engine.plan.reach import OPTION
 from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.run.choice import choice_of
@@ -84,8 +84,8 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
         choice_of(kind_named(plan.kind), swept, plan, *goal(swept, values))
     require_common_store(plan)
     require_no_secret([*words, *([swept.text] if swept else ())], plan)
-    sweep_file = Path(values["name"]) if swept and not values["vary"] and Path(values["name"]).is_file() else None
-    is_file = source is not None and is_there(Path(source)) and (swept is not None or values["source"] is not None)
+    sweep_file = Path(values["name"]) if swept and not values["vary"] and names_file(values["name"]) else None
+    is_file = source is not None and names_file(source) and (swept is not None or values["source"] is not None)
     swept_code = code_of_settings(plan.resolved(), swept, plan) if swept else ()
     asked = any(True for _ in (*code_of(plan.resolved()), *swept_code))  # and allowed, or it would have been refused
     allowed: tuple[str, ...] = (
@@ -98,7 +98,7 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     require_no_secret(allowed, plan)
     sent = {**values, "source": PLAN if is_file else values["source"]}
     if swept is not None:
-        sent["name"] = None if values["vary"] else sweep_file.name if sweep_file else values["name"]
+        sent["name"] = None if values["vary"] else f"./{sweep_file.name}" if sweep_file else values["name"]
         sent["source"] = PLAN if is_file else source if values["vary"] else values["source"]
     return Work(
         words=(name, *words_of(here, sent), *allowed, "--set", "compute.address=auto"),

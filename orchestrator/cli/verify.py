@@ -34,6 +34,9 @@ from tune_spaces.registry import Sweep, fixed
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="S", help="Draw those of this number; a new one by default."
 )
+@click.option(
+    "--rounding", is_flag=True, help="Let numbers of another kind of machine differ by what rounding does, 0.1 %."
+)
 @json_option
 @colour_option
 def command(
@@ -43,13 +46,15 @@ def command(
     store: str | None,
     sample: int,
     seed: int | None,
+    rounding: bool,
     as_json: bool,
 ) -> None:
     """Make some of the models and scores of PLAN once more, and compare them with those of the store.
 
-    Exit code 1 when one differs: somebody has changed the store, or the work cannot be repeated. What was made on this
-    kind of machine must have the same values, what was made on another the same up to rounding. A model or score is
-    made of the inputs that the store has, so each is held to what it was made of. Nothing is written into the store.
+    Exit code 1 when one differs: somebody has changed the store, or the work cannot be repeated. All must have
+    the same values; with --rounding what another kind of machine made, by what the store says, the same up to rounding.
+    A model or score is made of the inputs that the store has, so each is held to what it was made of. Nothing is
+    written into the store.
     """
     settings = None if source is None or not Path(source).is_dir() else settings_of_run(Path(source))
     sweep = Sweep("verify", "", "", fixed(settings), "", "") if settings else None
@@ -57,7 +62,8 @@ def command(
     plan = planned(file, (*overrides, "tracking.uri=null"), workers, store, sweep=sweep)  # nothing is tracked
     terminal = Terminal(json=as_json)
     drawn_by = secrets.randbelow(10**8) if seed is None else seed
-    found = verify(kind_named(plan.kind), plan, settings or plan.settings(), terminal, sample=sample, seed=drawn_by)
+    kind, chosen = kind_named(plan.kind), settings or plan.settings()
+    found = verify(kind, plan, chosen, terminal, sample=sample, seed=drawn_by, rounding=rounding)
     for text in found.lines():
         terminal.closing(text)
     if as_json:

@@ -136,7 +136,7 @@ def template(package: str, name: str = "page.html.j2") -> Template:
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("orchestrator.report", ".")])
+    loader = ChoiceLoader([PackageLoader("orchestrator.report", "."), PackageLoader(package, ".")])
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=shown
     )

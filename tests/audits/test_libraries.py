@@ -116,6 +116,23 @@ def test_into_a_folder_where_others_may_put_a_library_meanwhile_nobody_looks(mod
     assert said_by(ONCE, folder) == f"('/', '/')|{folder}|SourceFileLoader"
 
 
+def test_what_torch_compiles_is_kept_where_nobody_else_can_put_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(libraries.COMPILED, raising=False)
+    libraries.keep_compiled_code_apart()
+    place = tmp_path / "cache" / "orch" / "torchinductor"
+    assert os.environ[libraries.COMPILED] == str(place) and place.stat().st_mode & 0o077 == 0
+    monkeypatch.setenv(libraries.COMPILED, "/chosen")
+    libraries.keep_compiled_code_apart()
+    assert os.environ[libraries.COMPILED] == "/chosen"
+    monkeypatch.delenv(libraries.COMPILED)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
+    libraries.keep_compiled_code_apart()
+    assert libraries.COMPILED not in os.environ
+
+
 def test_a_working_folder_that_is_moved_meanwhile_is_come_back_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

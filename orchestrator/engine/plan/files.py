@@ -275,12 +275,10 @@ def read_shipped(name: str) -> dict[str, Any]:
 
 def read_plan(source: str | None) -> dict[str, Any]:
     """Return the mapping of a plan file, of a shipped plan given by name, or of the embedded default (None)."""
-    if source is None:
-        return shipped_plan(DEFAULT_PLAN)
+    plans, source = shipped_plans(), source or DEFAULT_PLAN
     path = Path(source)
-    if is_there(path):
+    if names_file(source):
         return read_plan_file(path)
-    plans = shipped_plans()
     if source in plans:
         return shipped_plan(source)
     if source in SWEEPS:
@@ -289,6 +287,14 @@ def read_plan(source: str | None) -> dict[str, Any]:
         raise folder_given(path, "a plan")
     near = did_you_mean(source, [*plans, *(str(file) for file in nearby_plans(path))])
     raise BadInput(f"no plan {source!r}{near}: neither a file nor a shipped plan; shipped: {', '.join(plans)}")
+
+
+def names_file(source: str) -> bool:
+    """Say whether ``source`` is a file's name, as that of a shipped plan or sweep never is: ./NAME is.
+
+    Anybody may have put a file of that name into the working folder. Raises BadInput as ``is_there`` does.
+    """
+    return source not in shipped_plans() and source not in SWEEPS and is_there(Path(source))
 
 
 def is_there(path: Path) -> bool:

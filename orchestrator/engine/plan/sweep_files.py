@@ -16,8 +16,8 @@ from orchestrator.engine.plan.files import (
     DEFAULT_PLAN,
     file_text,
     folder_given,
-    is_there,
     is_told_as_sweep,
+    names_file,
     nearby_plans,
     parse_yaml,
     shipped_plans,
@@ -34,12 +34,12 @@ CALL_BEGUN = re.compile(r"(\w+)\s*([(\[]?)")
 
 
 def sweep_named(name: str, changes: Mapping[str, Any] | None = None) -> Sweep:
-    """Return the sweep of a file, or the shipped one called ``name``.
+    """Return the shipped sweep called ``name``, or that of a file; a name is never that of a file beside it.
 
     ``changes``: fields of a sweep file to put in the place of those that are written. Raises BadInput.
     """
     path = Path(name)
-    there = is_there(path)
+    there = names_file(name)
     if (path.suffix in SUFFIXES and not path.is_dir()) or there:
         if not there:
             near = did_you_mean(name, [*map(str, nearby_plans(path)), *SWEEPS])

@@ -56,6 +56,8 @@ def usual_folder(name: str, say: str = "--out {}") -> Path:
     Raises BadInput where a link leads elsewhere: whoever made the working folder may have made it. ``say``: how the
     user names a folder.
     """
+    if name in ("", ".", ".."):
+        raise BadInput(f"a run called {name!r} has no folder of its own; name one: {say.format('FOLDER')}")
     folder = Path("runs", name)
     if link := next((place for place in (folder.parent, folder) if place.is_symlink()), None):
         raise BadInput(
@@ -237,10 +239,8 @@ def write_document(out: Path, document: Mapping[str, Any]) -> None:
 
 
 def place_of(file: Path) -> Path:
-    """Return where to write a file that the user names: a link leads on, unless it lies in the folder of a run.
+    """Return where to write a file that the user names: a link is replaced, but for those of the system.
 
-    That folder may be somebody else's, so its links are no word of the user.
+    Who made the folder in which it lies may have made the link.
     """
-    if not file.is_symlink() or any(os.path.lexists(above / RESULT_FILE) for above in file.absolute().parents):
-        return file
-    return file.resolve()
+    return file.resolve() if file.absolute().is_relative_to("/dev") else file

@@ -32,13 +32,18 @@ from orchestrator.engine.store.store import Artefact, Store, default_store_uri
 from orchestrator.engine.target_check import check_target_of
 
 SCHEMA = "orch.verify/1"
+BY_ROUNDING = (
+    "all within what rounding does, and another kind of machine made it, as the store says; if you know that it did, "
+    "add --rounding"
+)
+"""The store may not choose how it is compared: within the tolerance whoever planted scores puts close ones in order."""
 
 
 @dataclass(frozen=True)
 class Verified:
     """One artefact that was made once more.
 
-    ``exact``: it was held to the same values, having been made on this kind of machine; otherwise to the tolerance of
+    ``exact``: it was held to the same values; otherwise, made on another kind of machine, to the tolerance of
     ``comparing``. ``differences``: in what it differs, in words; none: it does not.
     """
 
@@ -88,15 +93,23 @@ class Verification:
 class Verifying:
     """Artefacts of ``plan`` in its store, and those that this machine makes of the same jobs.
 
-    ``settings``: name → dotted fields that change, of a plan with variants or of a sweep. Raises BadInput where the
-    store has nothing that this machine would make under the same keys.
+    ``settings``: name → dotted fields that change, of a plan with variants or of a sweep. ``rounding``: what another
+    kind of machine made, as the store says, may differ by the tolerance. Raises BadInput where the store has nothing
+    that this machine would make under the same keys.
     """
 
     def __init__(
-        self, kind: Kind, plan: BasePlan, settings: Mapping[str, Mapping[str, Any]], fresh: Store, terminal: Terminal
+        self,
+        kind: Kind,
+        plan: BasePlan,
+        settings: Mapping[str, Mapping[str, Any]],
+        fresh: Store,
+        terminal: Terminal,
+        *,
+        rounding: bool = False,
     ) -> None:
         plan = with_digests(plan if plan.compute.address is None else plan.changed({"compute.address": None}))
-        self.kind, self.fresh, self.terminal = kind, fresh, terminal
+        self.kind, self.fresh, self.terminal, self.rounding = kind, fresh, terminal, rounding
         self.store = Store(plan.compute.store or default_store_uri())
         self.plan, device, most = hire(plan, fresh, terminal, lambda *_: False)
         self.data = data = data_of(plan.data.name, plan.data.root, plan.data.groups)
@@ -229,8 +242,11 @@ class Verifying:
         made = self.fresh.get(job.stage, job.key)
         try:
             stored = self.store.get(job.stage, job.key)
-            exact = stored.machine == machine_kind()
+            elsewhere = stored.machine != machine_kind()
+            exact = not (elsewhere and self.rounding)
             found = unlike(contents(stored), contents(made), exact=exact)
+            if found and elsewhere and exact and not unlike(contents(stored), contents(made), exact=False):
+                found.append(BY_ROUNDING)
             if stored.document != made.document:
                 found.append("its document is that of another job")
         except CorruptArtefact as error:
@@ -280,6 +296,7 @@ def verify(
     *,
     sample: int,
     seed: int,
+    rounding: bool = False,
 ) -> Verification:
     """Make ``sample`` artefacts of ``plan`` once more, on this machine, and compare them with those of its store.
 
@@ -287,4 +304,5 @@ def verify(
     as ``Verifying``, and whatever the jobs raise.
     """
     with tempfile.TemporaryDirectory(prefix="orch-verify-") as folder:
-        return Verifying(kind, plan, settings, Store(f"{folder}/store"), terminal).verify(sample, seed)
+        fresh = Store(f"{folder}/store")
+        return Verifying(kind, plan, settings, fresh, terminal, rounding=rounding).verify(sample, seed)

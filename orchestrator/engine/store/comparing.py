@@ -43,7 +43,7 @@ def _of_file(name: str, stored: bytes, made: bytes, exact: bool) -> Iterator[str
         else:
             read = _columns if name.endswith(".parquet") else unpack_arrays
             found = _arrays(read(stored), read(made), exact)
-    except (CorruptArtefact, TypeError, ValueError):  # such as a type that NumPy does not have
+    except (CorruptArtefact, RecursionError, TypeError, ValueError):  # such as a type that NumPy does not have
         found = ["other bytes"]
     yield from found[:_SHOWN]
     if len(found) > _SHOWN:

@@ -206,6 +206,15 @@ def test_no_run_begins_where_its_log_or_database_is_another_file(
     assert Path("own").read_text() == OWN
 
 
+def test_no_run_has_the_working_folder_for_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("...yaml").write_text("base: mia-smoke\nsettings: {short: {recipe.epochs: 1}}\n")
+    refused(["sweep", "...yaml", "--set", "compute.workers=0"], capsys, "--out FOLDER")
+    assert os.listdir() == ["...yaml"]
+
+
 @pytest.mark.parametrize("link", ["runs", "inner", "dangling"])
 @pytest.mark.parametrize(
     ("words", "name"),
@@ -256,26 +265,20 @@ def test_what_a_run_notes_goes_through_no_link(tmp_path: Path) -> None:
     assert own.read_text() == OWN and not (out / "plan.yaml").is_symlink() and not (out / "run.json").is_symlink()
 
 
-def test_a_file_that_the_user_names_may_be_a_link_of_his_own_but_none_of_a_run(
-    theirs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("to", ["absent", "own"])
+def test_a_link_by_the_name_of_a_file_that_is_written_is_replaced(
+    to: str, theirs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw_only(monkeypatch)
     Path("own").write_text("")
-    Path("mine").symlink_to("own")
-    (theirs / "theirs").symlink_to(Path("absent").absolute())
-    (theirs / "plan").symlink_to(Path("absent").absolute())
-    for option in ("--summary", "--junit"):
-        assert main(["report", str(theirs), option, "mine"]) == 0
-        assert Path("mine").is_symlink() and "score" in Path("own").read_text()
-        Path("own").write_text("")
-        assert main(["report", str(theirs), option, str(theirs / "theirs")]) == 0
-        assert not Path("absent").exists() and not (theirs / "theirs").is_symlink()
-        (theirs / "theirs").unlink()
-        (theirs / "theirs").symlink_to(Path("absent").absolute())
-    assert main(["cp", "mia-smoke", "mine", "--force"]) == 0
-    assert Path("mine").is_symlink() and "mia" in Path("own").read_text()
-    assert main(["cp", "mia-smoke", str(theirs / "plan"), "--force"]) == 0
-    assert not Path("absent").exists() and "mia" in (theirs / "plan").read_text()
+    for file in (Path("file"), theirs / "file"):
+        for words in (["report", str(theirs), "--summary"], ["report", str(theirs), "--junit"], ["cp", "mia-smoke"]):
+            file.unlink(missing_ok=True)
+            file.symlink_to(Path(to).absolute())
+            assert main([*words, str(file), *(["--force"] if words[0] == "cp" else [])]) == 0
+            assert not file.is_symlink() and len(file.read_text()) > 99
+            assert Path("own").read_text() == "" and not Path("absent").exists()
+    assert output_folder.place_of(Path("/dev/stdout")) == Path("/dev/stdout").resolve()
     os.mkfifo("pipe")
     refused(["cp", "mia-smoke", "pipe", "--force"], capsys, "pipe")
     (theirs / "new").symlink_to(Path("absent").absolute())

@@ -291,7 +291,7 @@ class Server:
 def test_a_file_travels_with_its_job_and_varied_fields_as_words(place: Path) -> None:
     store = ("--store", "s3://bucket/store")
     work = read_command(Session(), ["sweep", written(), *store])
-    assert (work.words[:2], work.sweep, work.out) == (("sweep", "mine.yaml"), Path("mine.yaml"), Path("runs/mine"))
+    assert (work.words[:2], work.sweep, work.out) == (("sweep", "./mine.yaml"), Path("mine.yaml"), Path("runs/mine"))
     server = Server()
     start(server, work)  # type: ignore[arg-type]  # see Server
     assert server.text == Path("mine.yaml").read_text()

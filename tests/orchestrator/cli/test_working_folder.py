@@ -200,11 +200,13 @@ class Server:
         "X.Egg-Info/entry_points.txt",
         "x.egg",
         "libcuda.so.1",
+        "audits/shell.html.j2",
+        "./audits/new/plan.yaml",
     ],
 )
 def test_no_file_that_a_plan_names_is_sent_as_code(name: str, sent: list[str], tmp_path: Path) -> None:
     file = tmp_path / name
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("id,group\n0,0\n")
     (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {name}}}\n")
     work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])

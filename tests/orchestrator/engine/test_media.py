@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from audits.errors import BadInput
 from orchestrator.engine import media
+from orchestrator.report.style import save
 from tests.cases.hostile_names import (
     HALVES,
     NAMES,
@@ -168,6 +171,41 @@ def test_no_look_of_others_reaches_a_page_by_an_svg(elements: list[ET.Element]) 
     assert len([each for each in kept if each.tag in plain]) == len([each for each in elements if each.tag in plain])
     said = [text for text in kept.itertext() if text.strip()]
     assert set(said) <= {LOOKS[1]}
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        'data-commandlinker-command="terminal:create-new"',
+        'class="jp-mod"',
+        'tabindex="0"',
+        'style="transform:scale(50)"',
+        'style="fill: url(x.png)"',
+        'style="fill: #000; position: fixed"',
+        'clip-path="URL(x.svg)"',
+        'transform="image(x.png)"',
+    ],
+)
+def test_an_attribute_that_no_figure_has_is_taken_from_an_svg_of_others(attribute: str) -> None:
+    kept = media.svg(f'<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0" {attribute}/></svg>')
+    (path,) = ET.fromstring(kept)
+    assert path.attrib == {"d": "M0 0"}
+
+
+def test_a_figure_of_ours_stays_as_it_is(tmp_path: Path) -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([1, 2, 3], [3, 1, 2], "o--", alpha=0.5)
+    axes.imshow([[0.0, 1.0], [1.0, 0.0]])
+    axes.fill_between([0, 1], [0, 1], alpha=0.2)
+    axes.text(0.5, 0.5, "turned", rotation=30)
+    save(figure, "drawn", tmp_path)
+    drawn = (tmp_path / "drawn.svg").read_text()
+    shapes = [each for each in ET.fromstring(drawn).iter() if str(each.tag).rpartition("}")[2] in media.DRAWN]
+    kept = [*ET.fromstring(media.svg(drawn)).iter()]
+    assert [each.tag for each in kept] == [each.tag for each in shapes]
+    for one, other in zip(kept, shapes, strict=True):
+        assert one.attrib == {name: value for name, value in other.attrib.items() if name != "type"}  # of <style>
 
 
 def test_an_svg_of_others_keeps_shapes_alone() -> None:

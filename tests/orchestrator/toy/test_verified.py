@@ -12,7 +12,7 @@ import pytest
 from orchestrator.cli.main import BAD_INPUT, DONE, GATE_FAILED, main
 from orchestrator.engine.run.attempts import FAILED
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.verifying import Verifying
+from orchestrator.engine.run.verifying import BY_ROUNDING, Verifying
 from orchestrator.engine.store.payloads import pack_arrays, pack_json, pack_table, unpack_arrays, unpack_table
 from orchestrator.engine.store.store import Store
 from orchestrator.kinds import kind_named
@@ -143,16 +143,31 @@ def test_a_sample_takes_each_stage_in_its_turn_and_its_seed_repeats_it(
     assert drawn("--seed", str(seed)) == (seed, keys)
 
 
+def test_a_store_does_not_choose_how_it_is_compared(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = store_of(run)
+    nudge_weights(store, key := min(store.keys("train")))
+    monkeypatch.setattr("orchestrator.engine.run.verifying.machine_kind", lambda: "another")
+    assert verified(run, *ALL, "--json") == GATE_FAILED
+    found = json.loads(capsys.readouterr().out)["verified"]
+    assert all(each["exact"] for each in found)
+    unlike = {each["key"]: each["differences"][-1] for each in found if each["differences"]}
+    assert key in unlike and set(unlike.values()) == {BY_ROUNDING}
+    shuffle_scores(store, min(store.keys("score")))
+    assert verified(run, *ALL) == GATE_FAILED and BY_ROUNDING in capsys.readouterr().out
+
+
 def test_another_kind_of_machine_is_allowed_rounding_and_no_more(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = store_of(run)
     nudge_weights(store, min(store.keys("train")))
     monkeypatch.setattr("orchestrator.engine.run.verifying.machine_kind", lambda: "another")
-    assert verified(run, *ALL, "--json") == DONE
+    assert verified(run, *ALL, "--rounding", "--json") == DONE
     assert not any(each["exact"] for each in json.loads(capsys.readouterr().out)["verified"])
     shuffle_scores(store, min(store.keys("score")))
-    assert verified(run, *ALL) == GATE_FAILED
+    assert verified(run, *ALL, "--rounding") == GATE_FAILED
 
 
 @pytest.mark.long

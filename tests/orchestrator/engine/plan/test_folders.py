@@ -38,10 +38,14 @@ def test_shipped_plans_and_sweeps_are_found_beside_folders_of_their_names() -> N
         sweep_named("mia-smoke")
 
 
-def test_a_file_goes_before_a_shipped_plan() -> None:
-    Path("mia-smoke").rmdir()
-    Path("mia-smoke").write_text("seed: 77\n")
-    assert read_plan("mia-smoke") == {"seed": 77}
+def test_a_file_takes_the_place_of_no_shipped_plan_or_sweep() -> None:
+    for name in ("mia-smoke", "apollo-demo"):
+        Path(name).rmdir()
+        Path(name).write_text("seed: 77\n")
+    assert read_plan("mia-smoke") == shipped_plan("mia-smoke") and sweep_named("apollo-demo") is SWEEPS["apollo-demo"]
+    assert read_plan("./mia-smoke") == {"seed": 77}
+    with pytest.raises(BadInput, match="seed"):
+        sweep_named("./apollo-demo")
 
 
 @pytest.mark.parametrize("name", ["results", "results/", "mine.yaml", "./mia-smoke", "."])
