@@ -7,10 +7,7 @@ from typing import Any, get_args
 
 from audits.gnq.attacks.base import POOL_ATTACKS, PoolAccess
 from orchestrator.gnq.plan import NONE, GnqPlan
-from orchestrator.gnq.result.controls import NULL_MODELS
-from orchestrator.judgement.controls import of_lines
 from orchestrator.judgement.lines import Headline, Line
-from orchestrator.judgement.rows import FINDINGS, Control
 
 METRICS = ("auc", "auc_low", "auc_high")
 
@@ -30,7 +27,8 @@ def lines(document: Mapping[str, Any]) -> Sequence[Line]:
         told = row["headline"] or {}
         values = {name: told.get(name.removeprefix("auc_")) for name in METRICS}
         where = f"{row['setting']}, {row['arm']}, {told.get('attack', 'no attack')}"
-        found.append(Line((row["arm"],), values, where, row["arm"] == NONE))
+        whose = {"setting": row["setting"], "subject": row["arm"], "attack": told.get("attack", "")}
+        found.append(Line((row["arm"],), values, where, row["arm"] == NONE, **whose))
     return [*found, *single(document)]
 
 
@@ -38,9 +36,10 @@ def single(document: Mapping[str, Any]) -> list[Line]:
     """Return the attacks on all contributors under arm none, one by one."""
     place = (NONE, "contributors", "after")
     return [
-        Line((NONE, row["attack"]), row, f"{row['setting']}, {NONE}, {row['attack']}", False, row["access"])
+        Line((NONE, attack), row, f"{setting}, {NONE}, {attack}", False, row["access"], setting, NONE, attack)
         for row in document["table"]
         if (row["arm"], row["group"], row["moment"]) == place
+        for setting, attack in [(row["setting"], row["attack"])]
     ]
 
 
@@ -59,17 +58,6 @@ def lost(plan: GnqPlan, document: Mapping[str, Any]) -> list[Line]:
     ]
 
 
-def controls(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
-    """Return the control, if there are null models: no attack may tell points apart that a judged model never saw."""
-    off = [row for row in document["table"] if row.get("off")]
-    if not off and not any(row.get("p") is not None for row in document["table"]):
-        return []
-    listed = "; ".join(
-        f"{row['setting']}, {row['arm']}, {row['group']}, {row['attack']} {row['auc']:.3f}" for row in off
-    )
-    return [of_lines(NULL_MODELS.term, FINDINGS, f"the AUC is off .500 for {listed}" if off else "")]
-
-
 HEADLINE = Headline(
     example="auc=0.6",
     summary=METRICS,
@@ -78,6 +66,5 @@ HEADLINE = Headline(
     names=names,
     lines=lines,
     lost=lost,
-    controls=controls,
     accesses=get_args(PoolAccess),
 )

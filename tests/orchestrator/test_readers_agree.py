@@ -33,7 +33,7 @@ from orchestrator.engine.run.tracking_headline import headline_of as tracked_hea
 from orchestrator.gnq.given import judging as given_judging
 from orchestrator.gnq.given.page import words as given_words
 from orchestrator.gnq.page import verdict as gnq_words
-from orchestrator.gnq.page.reading import CONTROLS as AT_RANDOM
+from orchestrator.gnq.result import judging as gnq_judging
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.gate import gates_of, judged
 from orchestrator.judgement.gate_result import GateResult
@@ -143,14 +143,13 @@ def rejudged(document: Mapping[str, Any]) -> Document:
     result = getattr(found, "result", found)
     judges: dict[str, Callable[[Any], Any]] = {
         "apollo": apollo_judging.judged,
+        "gnq": gnq_judging.judged,
         "gnq-target": given_judging.judged,
         "mia": mia_judging.judged,
         "tmia": tmia_judging.judged,
         SCORED: scored_judging.judged,
     }
-    if judge := judges.get(document["kind"]):
-        return json.loads(json.dumps({**document, **judge(result).document()}))
-    return json.loads(json.dumps({**document, **result.document(), "verdict": page_of(document).verdict(document)}))
+    return json.loads(json.dumps({**document, **judges[document["kind"]](result).document()}))
 
 
 AUC, PRECISION = (tuple(f"{name}{end}" for end in Estimate.SUFFIXES) for name in ("auc", "precision"))
@@ -185,8 +184,8 @@ def areas(document: Document) -> list[Area]:
     """Return the numbers of a result that tables mark where they lie above chance."""
     kind, table = document["kind"], document["table"]
     if kind == "gnq":
-        arms = document["arms"]
-        return [Area(arm["headline"], HEADLINE, (arm["arm"],), arm["ranking"] not in AT_RANDOM) for arm in arms]
+        at_random, arms = gnq_judging.CONTROLS, document["arms"]
+        return [Area(arm["headline"], HEADLINE, (arm["arm"],), arm["ranking"] not in at_random) for arm in arms]
     if kind == "gnq-target":
         return [Area(row, AUC, (row["score"],), row["score"] == "loss") for row in document["separation"]]
     if kind == "tmia":

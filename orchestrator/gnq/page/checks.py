@@ -1,52 +1,15 @@
-"""Sentences on the worth of a GNQ run: its control, what GNQ predicts beside free scores, and luck."""
+"""Sentences on the worth of a GNQ run: what GNQ predicts beside free scores, and luck."""
 
 from __future__ import annotations
 
 from audits.statistics.null import expected_misses
-from orchestrator.gnq.page.glossary import GROUPS, SHADOWS, arm_words, words
 from orchestrator.gnq.page.numbers import change, standing
-from orchestrator.gnq.page.reading import KEPT_UNFILTERED, GnqRun, clear
-from orchestrator.gnq.result.controls import fair
+from orchestrator.gnq.page.reading import GnqRun, clear
+from orchestrator.gnq.result.words import words
 from orchestrator.report.numbers import estimate, percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.sentence import Sentence
 from orchestrator.report.words import ranking_words
-
-
-def control(run: GnqRun, setting: str) -> Sentence:
-    """Say whether attacks find nothing on models that saw none of the points."""
-    head = "Control: models that saw no point"
-    held = fair(of_setting(run.result.table, setting))
-    if not held:
-        return Sentence("bad", head, "Not in this run, so it is unknown whether the comparisons are fair.")
-    broken = [row for row in held if row.off]
-    tests = len(fair(run.result.table))
-    rule = f"after Holm’s correction over {tests} fair comparisons" + (" of all settings" * (tests > len(held)))
-    if not broken:
-        least = min(row.p_holm or 0.0 for row in held)
-        text = f"The AUC differs from .500 in none of {len(held)} fair comparisons {rule} (smallest p = {least:.2f})."
-        return Sentence("good", head, text + _artefact(run, setting))
-    names = {arm.arm: arm_words(arm) for arm in run.arms(setting)}
-    said = "; ".join(
-        f"{names[row.arm]}, {GROUPS[row.group]}, {words(row.attack)} with {SHADOWS[row.shadows]} {estimate(row.auc)}"
-        for row in broken[:4]
-    )
-    text = (
-        f"The AUC differs from .500 in {len(broken)} of {len(held)} fair comparisons {rule}: {said}"
-        f"{'; …' if len(broken) > 4 else ''}. This is more than chance: the attacks or the comparison pick up "
-        "something other than training."
-    )
-    return Sentence("bad", head, text + _artefact(run, setting))
-
-
-def _artefact(run: GnqRun, setting: str) -> str:
-    """Return what the comparison that is filtered on one side finds where there is nothing to find."""
-    for arm in run.removals(setting):
-        row = run.cell(setting, arm.arm, KEPT_UNFILTERED, run.judge, ("naive", "none"), "null")
-        if row and row.auc.known:
-            seen = f"{estimate(row.auc)} on such models ({arm_words(arm)})"
-            return f" Kept points against all non-members: AUC {seen}. The difference from .500 comes from the filter."
-    return ""
 
 
 def predictions(run: GnqRun, setting: str) -> list[Sentence]:

@@ -8,9 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from orchestrator.gnq.page.glossary import RULES, words
+from orchestrator.gnq.page.glossary import RULES
 from orchestrator.gnq.page.reading import GnqRun, scores_of
 from orchestrator.gnq.result.rows import BinRow
+from orchestrator.gnq.result.words import words
 from orchestrator.report.numbers import percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.style import DASHES, INK, MARKERS, MUTED, PAPER, SERIES

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from orchestrator.gnq.page.figures import within
-from orchestrator.gnq.page.glossary import arm_words
 from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.plan import READS_MODE
 from orchestrator.gnq.result.rows import ArmRow
+from orchestrator.gnq.result.words import arm_words
 from orchestrator.report.numbers import percent
 from orchestrator.report.style import INK, MARKERS, MUTED, PAPER, SERIES
 

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 from audits.gnq.gradient_inversion.settings import ANALYTIC
 from orchestrator.gnq.page.numbers import change, change_entry, holm_p, standing
 from orchestrator.gnq.page.reading import GnqRun
+from orchestrator.gnq.result.judging import OTHER, RECOVERED
 from orchestrator.report.grid import Grid, grid, left
 from orchestrator.report.numbers import entry, estimate, number, or_dash, percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.sentence import Sentence
 
-OWN, OTHER, CLASS_MEAN = "own", "other", "class_mean"
+OWN, CLASS_MEAN = "own", "class_mean"
 GIVEN = {
     OWN: "its own gradient",
     OTHER: "another’s of the class (control)",
@@ -21,8 +22,6 @@ GIVEN = {
 SCORES = {"gnq": "GNQ", "squared_norm": "‖g‖²", "loss": "loss"}
 MEASURES = {"ssim": "SSIM", "mse": "squared error"}
 METHODS = {ANALYTIC: "first layer", "dlg": "DLG", "geiping": "cosine + TV"}
-JUDGE = "ssim"
-"""The measure of the verdict, fixed by name."""
 TERMS = {
     "Gradient inversion": (
         "The attacker observes training: the weights at a step and the gradient sent from there, of one point or "
@@ -86,7 +85,7 @@ def quality_gain_grid(run: GnqRun, setting: str) -> Grid | None:
 
 def foretelling_grid(run: GnqRun, setting: str) -> Grid | None:
     """Return search × given: Spearman of each score with closeness in SSIM; None without any."""
-    rows = [row for row in of_setting(run.result.recovery_correlations, setting) if row.outcome == JUDGE]
+    rows = [row for row in of_setting(run.result.recovery_correlations, setting) if row.outcome == RECOVERED]
     found = {(row.step, row.batch, row.method, row.given, row.score): row.spearman for row in rows}
     lines = {(row.step, row.batch, row.method, row.given): row for row in rows}
     body = [
@@ -129,7 +128,7 @@ def gradient_verdict(run: GnqRun, setting: str) -> list[Sentence]:
     gains = [
         row
         for row in of_setting(run.result.gradient_inversion_gains, setting)
-        if (row.measure, row.against) == (JUDGE, OTHER)
+        if (row.measure, row.against) == (RECOVERED, OTHER)
     ]
     if not gains:
         return []
@@ -153,7 +152,7 @@ def foretold(run: GnqRun, setting: str) -> str:
     own = [
         row.spearman
         for row in of_setting(run.result.recovery_correlations, setting)
-        if (row.given, row.score, row.outcome) == (OWN, "gnq", JUDGE) and row.spearman.known
+        if (row.given, row.score, row.outcome) == (OWN, "gnq", RECOVERED) and row.spearman.known
     ]
     if not own:
         return ""
@@ -163,7 +162,7 @@ def foretold(run: GnqRun, setting: str) -> str:
     )
     beside: dict[str, list[int]] = {}
     for row in of_setting(run.result.recovery_gains, setting):
-        if row.outcome == JUDGE:
+        if row.outcome == RECOVERED:
             beside.setdefault(against(row.control, row.given), []).append(row.clear(run.level))
     for words, sides in beside.items():
         more, less = sides.count(1), sides.count(-1)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.gnq.page.glossary import arm_words
 from orchestrator.gnq.page.numbers import change, change_entry, holm_p, standing
 from orchestrator.gnq.page.reading import NONE, GnqRun
+from orchestrator.gnq.result.judging import LIKENESS, TWIN
 from orchestrator.gnq.result.paired import PairedRow
+from orchestrator.gnq.result.words import arm_words
 from orchestrator.report.grid import Grid, grid, left
 from orchestrator.report.numbers import entry, estimate, number, percent
 from orchestrator.report.result import of_setting
 from orchestrator.report.sentence import Sentence
 
-OWN, TWIN, START, RANDOM = "own", "twin", "start", "random"
+OWN, START, RANDOM = "own", "start", "random"
 MODELS = {OWN: "the target’s", TWIN: "the twin’s (control)"}
 SEARCHED = MODELS | {START: "none: the start (control)"}
 MEASURES = {"ssim_image": "SSIM", "mse_image": "squared error"}
@@ -23,8 +24,6 @@ AGAINST = {
     NONE: "own model minus that without a defence",
     RANDOM: "own model minus that behind removal at random",
 }
-JUDGE = "ssim_image"
-"""The measure of the verdict, fixed by name."""
 TERMS = {
     "Model inversion": (
         "The attacker holds the model and searches for the input that it assigns to a class with most confidence "
@@ -80,7 +79,7 @@ def inversion_gain_grid(run: GnqRun, setting: str) -> Grid | None:
 def inversion_verdict(run: GnqRun, setting: str) -> list[Sentence]:
     """Say whether models show the images that they trained on better than models that never saw them, and removal."""
     rows = {(row.arm, row.model): row for row in of_setting(run.result.inversions, setting)}
-    gains = [row for row in of_setting(run.result.inversion_gains, setting) if row.measure == JUDGE]
+    gains = [row for row in of_setting(run.result.inversion_gains, setting) if row.measure == LIKENESS]
     against = {(row.arm, row.against): row for row in gains}
     if (NONE, TWIN) not in against:
         return []

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.gnq.page import figures, gradient_inversion, inversion, predictions, sweep_figures, sweeps
-from orchestrator.gnq.page.answer import answer
 from orchestrator.gnq.page.frontier import frontier
-from orchestrator.gnq.page.glossary import GLOSSARY, arm_words, words
+from orchestrator.gnq.page.glossary import GLOSSARY
 from orchestrator.gnq.page.reading import GnqRun, read_gnq_run
 from orchestrator.gnq.page.tables import (
     all_grids,
@@ -26,7 +25,9 @@ from orchestrator.gnq.page.tables import (
 )
 from orchestrator.gnq.page.verdict import REMOVAL, verdict
 from orchestrator.gnq.result.rows import ExposedPointRow, GnqResult
+from orchestrator.gnq.result.words import arm_words, words
 from orchestrator.report import writing
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.metrics import rows_of
 from orchestrator.report.numbers import percent
 from orchestrator.report.page import RunPage
@@ -48,13 +49,14 @@ def fill(run: GnqRun, out: Path, images: Images) -> Path:
         run.result,
         draw(run, out / "figures"),
         setting=setting,
-        answer=answer(run),
+        answer=run.result.verdict,
         named=words,
         verdict=verdict(run),
         effort=_effort(run, setting),
         level=percent(run.level, 0),
         judge=words(run.judge),
         arms=arm_grid(run, setting),
+        all_controls=controls_grid(run.result.controls, words),
         differences=difference_grid(run, setting),
         privacy=privacy_grid(run, setting),
         ways=[grid for arm in run.arms(setting) if (grid := way_grid(run, setting, arm))],
@@ -120,6 +122,4 @@ def _effort(run: GnqRun, setting: str) -> str:
     return writing.effort(run.result, parts)
 
 
-PAGE = RunPage(
-    read_gnq_run, GnqRun.of, fill, images, all_grids, terminal_grids, lines, answer, form=lambda document: GnqResult
-)
+PAGE = RunPage(read_gnq_run, GnqRun.of, fill, images, all_grids, terminal_grids, lines, form=lambda document: GnqResult)

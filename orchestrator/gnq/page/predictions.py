@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from orchestrator.gnq.page.glossary import RULES, words
+from orchestrator.gnq.page.glossary import RULES
 from orchestrator.gnq.page.numbers import change_entry, holm_p
 from orchestrator.gnq.page.reading import GnqRun, scores_of
+from orchestrator.gnq.result.words import words
 from orchestrator.report.grid import Column, Grid, grid, left
 from orchestrator.report.numbers import entry, percent
 from orchestrator.report.result import of_setting

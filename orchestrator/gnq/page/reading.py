@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from orchestrator.gnq.plan import FIRST
-from orchestrator.gnq.result.controls import decided, judged
+from orchestrator.gnq.result.judging import CONTROLS
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.gnq.result.rows import AreaRow, ArmRow, ComparisonRow, EpsilonRow, GnqResult
 from orchestrator.report.result import of_setting, read_run, run_of
@@ -18,8 +18,6 @@ from orchestrator.report.words import RANKINGS
 NONE = "none"
 CONTRIBUTORS, KEPT, KEPT_UNFILTERED = "contributors", "kept", "kept_unfiltered"
 REMOVED, REMOVED_UNFILTERED = "removed", "removed_unfiltered"
-CONTROLS = ("random", "loss_log")
-"""Rankings by which the same is done as a control: removal, or noise."""
 JUDGES = ("lira", "shadow_posterior", "white_box", "loss")
 """The attack by which groups and arms are compared: the first that the run has, whatever the attacks found."""
 
@@ -36,7 +34,7 @@ class GnqRun:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
         """Return the run that the content of result.json describes."""
-        return cls(controlled(run_of(document, GnqResult)))
+        return cls(run_of(document, GnqResult))
 
     @property
     def level(self) -> float:
@@ -128,12 +126,7 @@ class GnqRun:
 
 def read_gnq_run(out: Path) -> GnqRun:
     """Read result.json of a finished run; BadInput for unfinished runs and other kinds."""
-    return GnqRun(controlled(read_run(out, GnqResult)))
-
-
-def controlled(result: GnqResult) -> GnqResult:
-    """Return a result whose cells are judged by the rule of this version, also one that an older version wrote."""
-    return replace(result, table=judged(result.table, result.level), arms=decided(result.arms))
+    return GnqRun(read_run(out, GnqResult))
 
 
 class Scored(Protocol):

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from orchestrator.gnq.page.figures import within
-from orchestrator.gnq.page.glossary import words
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, KEPT, NONE, GnqRun
 from orchestrator.gnq.page.sweeps import bins_by_setting, cuts, level_rows, level_titles
+from orchestrator.gnq.result.words import words
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.numbers import percent
 from orchestrator.report.style import DASHES, INK, MARKERS, PAPER, SERIES

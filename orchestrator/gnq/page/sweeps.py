@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from orchestrator.gnq.page.glossary import REFERENCES, RULES, arm_words, words
+from orchestrator.gnq.page.glossary import REFERENCES, RULES
 from orchestrator.gnq.page.numbers import change_entry, headline
 from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, NONE, GnqRun
 from orchestrator.gnq.result.rows import ArmRow, BinRow
+from orchestrator.gnq.result.words import arm_words, words
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.report.grid import Entry, Grid, grid, left
 from orchestrator.report.numbers import entry, number, percent

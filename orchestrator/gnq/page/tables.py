@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from orchestrator.gnq.page import gradient_inversion, inversion, predictions, sweeps
-from orchestrator.gnq.page.glossary import GROUPS, MOMENTS, REFERENCES, SHADOWS, arm_words, words
+from orchestrator.gnq.page.glossary import GROUPS, MOMENTS, REFERENCES, SHADOWS
 from orchestrator.gnq.page.numbers import change_entry, headline, onion_change
 from orchestrator.gnq.page.reading import (
     BEST_SHADOWS,
@@ -18,7 +18,9 @@ from orchestrator.gnq.page.reading import (
     GnqRun,
 )
 from orchestrator.gnq.result.rows import ArmRow, ExposedPointRow
+from orchestrator.gnq.result.words import arm_words, words
 from orchestrator.judgement.wording import DASH
+from orchestrator.report.controls import controls_grid
 from orchestrator.report.grid import Column, Entry, Grid, grid, left
 from orchestrator.report.numbers import entry, number, or_dash, percent
 from orchestrator.report.pictures import Images, thumbnail
@@ -42,6 +44,7 @@ FILTERS = {
 }
 KNOWN = {"adaptive": "shadows know the defence", "naive": "shadows do not know the defence"}
 BEFORE = "what leaving the others out does by itself"
+OFF = "null models: not at .500, also after Holm’s correction"
 
 
 def all_grids(run: GnqRun) -> list[Grid]:
@@ -56,7 +59,7 @@ def all_grids(run: GnqRun) -> list[Grid]:
         grids += [inversion.inversion_grid(run, setting), inversion.inversion_gain_grid(run, setting)]
         grids += gradient_inversion.gradient_grids(run, setting)
         grids.append(area_grid(run, setting))
-    return [each for each in grids if each]
+    return [each for each in (*grids, controls_grid(run.result.controls, words)) if each]
 
 
 def terminal_grids(run: GnqRun) -> list[Grid]:
@@ -197,7 +200,7 @@ def arm_setting_grid(run: GnqRun) -> Grid:
 
 
 def area_grid(run: GnqRun, setting: str) -> Grid:
-    """Return all cells of a setting."""
+    """Return all cells of a setting, red where null models are off chance."""
     names = {arm.arm: arm_words(arm) for arm in run.arms(setting)}
     body = [
         [
@@ -207,7 +210,7 @@ def area_grid(run: GnqRun, setting: str) -> Grid:
             SHADOWS[row.shadows],
             MOMENTS[row.moment],
             row.targets,
-            entry(row.auc),
+            entry(row.auc, tone="miss", tooltip=OFF) if row.off else entry(row.auc),
             entry(row.two_sided),
         ]
         for row in of_setting(run.result.table, setting)

@@ -1,4 +1,4 @@
-"""The verdict of a GNQ run: published model, removal, DP-SGD, inversion, control, predictions, luck.
+"""The verdict of a GNQ run in detail: published model, removal, DP-SGD, inversion, predictions, luck.
 
 Groups and arms are compared by one attack, fixed by name (``reading.JUDGES``); only the headline of an arm is its
 strongest attack. A difference counts where its whole interval, and p after Holm's correction, lie beyond zero.
@@ -6,13 +6,13 @@ strongest attack. A difference counts where its whole interval, and p after Holm
 
 from __future__ import annotations
 
-from orchestrator.gnq.page.checks import control, luck, predictions
-from orchestrator.gnq.page.glossary import arm_words, words
+from orchestrator.gnq.page.checks import luck, predictions
 from orchestrator.gnq.page.gradient_inversion import gradient_verdict
 from orchestrator.gnq.page.inversion import inversion_verdict
 from orchestrator.gnq.page.numbers import change, headline_words, onion_change, standing
-from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, KEPT, GnqRun, clear
+from orchestrator.gnq.page.reading import BEST_SHADOWS, CONTRIBUTORS, KEPT, KEPT_UNFILTERED, GnqRun, clear
 from orchestrator.gnq.result.rows import ArmRow, ComparisonRow
+from orchestrator.gnq.result.words import arm_words, words
 from orchestrator.judgement.wording import capital
 from orchestrator.report.numbers import estimate, number
 from orchestrator.report.sentence import Sentence
@@ -37,7 +37,7 @@ def verdict(run: GnqRun) -> list[Sentence]:
     sentences += [other_arm(run, setting, arm) for arm in run.arms(setting) if arm.method in ("dp_sgd", "noise")]
     if any(arm.method == "remove" for arm in run.arms(setting)):
         sentences.append(removal(run, setting))
-    sentences += [*inversion_verdict(run, setting), *gradient_verdict(run, setting), control(run, setting)]
+    sentences += [*inversion_verdict(run, setting), *gradient_verdict(run, setting)]
     sentences += [*predictions(run, setting), luck(run)]
     return sentences
 
@@ -119,6 +119,7 @@ def removal(run: GnqRun, setting: str) -> Sentence:
             moved = estimate(onion_change(seen), signed=True)
             shares = f"{number(seen.before)} before, {estimate(seen.after)} after, {moved}"
             parts.append(f"Fully exposed among the points kept: {shares} ({chance}).")
+    parts += _artefact(run, setting)
     return Sentence("plain", "Removal", " ".join(parts))
 
 
@@ -137,6 +138,16 @@ def _steps(run: GnqRun, setting: str, arm: ArmRow) -> str:
         (after, "the same points in the new model" if before else "the kept points in the new model"),
     )
     return ", ".join(f"{text} {estimate(row.auc)}" for row, text in told if row and row.auc.known)
+
+
+def _artefact(run: GnqRun, setting: str) -> list[str]:
+    """Return what the comparison that is filtered on one side finds where there is nothing to find, in a sentence."""
+    for arm in run.removals(setting):
+        row = run.cell(setting, arm.arm, KEPT_UNFILTERED, run.judge, ("naive", "none"), "null")
+        if row and row.auc.known:
+            seen = f"{estimate(row.auc)} on models that saw no point ({arm_words(arm)})"
+            return [f"Kept points against all non-members: AUC {seen}. The difference from .500 comes from the filter."]
+    return []
 
 
 def _random_onion(run: GnqRun, setting: str, arm: ArmRow) -> str:

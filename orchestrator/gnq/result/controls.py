@@ -7,14 +7,17 @@ from dataclasses import replace
 
 from audits.gnq.removal import ONE_SIDED
 from audits.statistics.controls import corrected, interval_p, off
-from orchestrator.gnq.result.rows import AreaRow, ArmRow
+from orchestrator.gnq.result.rows import AreaRow, ArmRow, GnqResult
+from orchestrator.gnq.result.words import arm_words
 from orchestrator.judgement.controls import ControlName
+from orchestrator.judgement.rows import FAILED, FINDINGS, HELD, MISSING, Control
 from orchestrator.report.chance import beyond
+from orchestrator.report.result import of_setting
 
 NULL_MODELS = ControlName("null models", "models that saw none of the points")
 
 
-def judged(rows: Sequence[AreaRow], level: float) -> tuple[AreaRow, ...]:
+def judged_cells(rows: Sequence[AreaRow], level: float) -> tuple[AreaRow, ...]:
     """Return ``rows`` with ``p`` of chance, corrected over all fair cells of the run, and which of them stay off it.
 
     Fair are cells on null models that have an interval and whose two sides were filtered alike.
@@ -25,7 +28,7 @@ def judged(rows: Sequence[AreaRow], level: float) -> tuple[AreaRow, ...]:
 
 
 def decided(arms: Sequence[ArmRow]) -> tuple[ArmRow, ...]:
-    """Return arms with whether their headlines lie above chance, which older results do not say."""
+    """Return arms with whether their headlines lie above chance."""
     return tuple(
         replace(arm, headline=replace(arm.headline, above_chance=beyond(arm.headline.auc))) if arm.headline else arm
         for arm in arms
@@ -40,26 +43,24 @@ def tested(row: AreaRow, level: float) -> float | None:
     return interval_p(value, low, high, 0.5, level, row.pools - 1)
 
 
-def fair(rows: Sequence[AreaRow]) -> list[AreaRow]:
-    """Return the cells that the control is judged by."""
-    return [row for row in rows if row.p is not None]
+def controls(result: GnqResult) -> list[Control]:
+    """Return the control of each setting: nothing is found in models that saw none of the points."""
+    return [null_models(result, entry.setting) for entry in result.settings]
 
 
-def control_warnings(rows: Sequence[AreaRow]) -> list[str]:
-    """Return a warning for each setting in which attacks tell apart points that the judged models never saw."""
-    tests, lines = len(fair(rows)), []
-    for setting in dict.fromkeys(row.setting for row in rows):
-        own = [row for row in fair(rows) if row.setting == setting]
-        broken = [row for row in own if row.off]
-        if broken:
-            lines.append(
-                f"control failed: setting {setting}: null models, which saw no point of the pool, are not at chance in "
-                f"{len(broken)} of {len(own)} cells, also after Holm's correction over the {tests} of the run "
-                f"({', '.join(map(named, broken))})"
-            )
-    return lines
-
-
-def named(row: AreaRow) -> str:
-    """Return a cell with its AUC on null models and its p-value, for a message."""
-    return f"{row.attack} ({row.shadows}) on {row.group} of {row.arm} {row.auc.value:.3f}, p = {row.p_holm:.2g}"
+def null_models(result: GnqResult, setting: str) -> Control:
+    """Return whether a setting's fair cells are at chance; of those that are not, the one furthest off is shown."""
+    rows = [row for row in of_setting(result.table, setting) if row.p is not None]
+    if not rows:
+        return NULL_MODELS.row(FINDINGS, MISSING, setting, "False alarms of the audit itself would go unnoticed.")
+    broken = [row for row in rows if row.off]
+    if not broken:
+        return NULL_MODELS.row(FINDINGS, HELD, setting, "As it should be, nothing is found there.")
+    first = max(broken, key=lambda row: abs(float(row.auc) - 0.5))
+    arm = next(arm for arm in of_setting(result.arms, setting) if arm.arm == first.arm)
+    most = "most clearly " if len(broken) > 1 else ""
+    why = (
+        f"Points are told from others even there, in {len(broken)} of {len(rows)} fair comparisons, {most}under "
+        f"{arm_words(arm)}."
+    )
+    return NULL_MODELS.row(FINDINGS, FAILED, setting, why, attack=first.attack, evidence=first.auc)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.engine.run.attempts import failed_attacks, failure_warnings
 from orchestrator.engine.run.models import METRICS
 from orchestrator.gnq.plan import NONE
 from orchestrator.gnq.result.arms import arms, at_random, comparisons, epsilons, table
-from orchestrator.gnq.result.controls import control_warnings, judged
 from orchestrator.gnq.result.gather import Assessments, Found, mean
 from orchestrator.gnq.result.gradient_inversions import (
     gradient_inversion_gains,
@@ -28,11 +28,13 @@ from orchestrator.gnq.result.inversions import (
     inversions,
     read_likeness,
 )
+from orchestrator.gnq.result.judging import judged
 from orchestrator.gnq.result.predictions import bins, correlations, gains, levels, points, traces
 from orchestrator.gnq.result.rows import GnqResult
 from orchestrator.gnq.result.seeds import seed_rows
 from orchestrator.gnq.stages.defending import DIVERGED
 from orchestrator.gnq.stages.scoring import ASSESSMENT
+from orchestrator.judgement.wording import warnings as control_warnings
 from orchestrator.report.result import SettingRow, head_of
 
 if TYPE_CHECKING:
@@ -91,12 +93,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
             *gradient_inversion_warnings(recovered),
         ]
         warnings += [f"setting {here}: {line}" for line in said]
-    rows["table"] = list(judged(rows["table"], plan.audit.level))
     warnings += failure_warnings(failed_attacks(settings, store), len(settings))
-    warnings += control_warnings(rows["table"])
     notes = dict.fromkeys([*plan.notes, *(line for setting in settings for line in setting.plan.notes)])
     fields: dict[str, Any] = {field: tuple(these) for field, these in rows.items()}
-    return GnqResult(
+    result = GnqResult(
         **head_of(finished),
         settings=tuple(SettingRow(setting=each.name, overrides=dict(each.overrides)) for each in settings),
         **fields,
@@ -104,7 +104,10 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         warnings=tuple(dict.fromkeys(warnings)),
         notes=tuple(notes),
         level=plan.audit.level,
-    ).document()
+    )
+    result = judged(result)
+    warned = dict.fromkeys([*result.warnings, *control_warnings(result.controls)])
+    return replace(result, warnings=tuple(warned)).document()
 
 
 def assessments(setting: Setting, store: Store) -> Assessments:

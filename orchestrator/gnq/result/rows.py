@@ -14,6 +14,7 @@ from orchestrator.gnq.result.gradient_rows import (
 )
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.judgement.estimate import Estimate, keys
+from orchestrator.judgement.rows import Control
 from orchestrator.report.metrics import Logged
 from orchestrator.report.result import FinishedRun
 from orchestrator.report.rows import OF_POINTS
@@ -305,4 +306,5 @@ class GnqResult(FinishedRun):
     recovery_correlations: tuple[RecoveryCorrelation, ...] = ()
     recovery_gains: tuple[RecoveryGainRow, ...] = ()
     gradient_inversion_pictures: tuple[GradientInversionPicture, ...] = field(default=(), metadata=OF_POINTS)
+    controls: tuple[Control, ...] = ()
     level: float

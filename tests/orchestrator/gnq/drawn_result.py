@@ -22,7 +22,10 @@ from audits.gnq.removal import GROUPS, ONE_SIDED, two_sided_auc
 from audits.signals.likelihood_ratio import log_likelihood_ratio
 from audits.statistics.null import holm
 from audits.statistics.roc import auc
+from orchestrator.gnq.result.judging import judged
+from orchestrator.gnq.result.rows import GnqResult
 from orchestrator.report.pictures import thumbnail
+from orchestrator.report.result import run_of
 from tests.orchestrator.gnq.drawn_pools import HALF, SHADOWS, SIGNAL, Answers, Pool, drawn_pool
 from tests.orchestrator.gnq.drawn_sums import bin_rows, comparison_rows, correlation_rows, estimate, gain_rows
 
@@ -265,6 +268,7 @@ def write_gnq_run(
         "settings": entries,
         **rows,
     }
+    result = judged(run_of(json.loads(json.dumps(result)), GnqResult)).document()
     out.mkdir(parents=True, exist_ok=True)
     (out / "result.json").write_text(json.dumps(result, indent=1))
     (out / "plan.yaml").write_text(yaml.safe_dump(PLAN, sort_keys=False))

@@ -11,9 +11,9 @@ import pytest
 from audits.errors import BadInput
 from audits.gnq.kept import kept_points
 from audits.uniqueness.rankings import RANKINGS
-from orchestrator.gnq.page.glossary import arm_words
 from orchestrator.gnq.plan import READS_MODE, GnqPlan
 from orchestrator.gnq.result.predictions import CONTROLS
+from orchestrator.gnq.result.words import arm_words
 from orchestrator.kinds import load_plan, open_design
 from orchestrator.report.words import RANKINGS as WORDS
 

@@ -11,11 +11,11 @@ from audits.errors import BadInput
 from orchestrator.cli.main import main
 from orchestrator.gnq.page import figures, inversion, predictions, sweep_figures, sweeps, tables
 from orchestrator.gnq.page.frontier import frontier
-from orchestrator.gnq.page.glossary import arm_words
 from orchestrator.gnq.page.numbers import change_entry, headline
 from orchestrator.gnq.page.page import PAGE
 from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.page.verdict import REMOVAL
+from orchestrator.gnq.result.words import arm_words
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.wording import DASH
 from orchestrator.report.grid_formats import as_markdown
@@ -24,7 +24,7 @@ from tests.cases.kept import finished
 from tests.cases.sketched import sketch
 from tests.orchestrator.apollo.test_report import Outline, assert_closed
 from tests.orchestrator.gnq.drawn_result import ARMS, write_gnq_run
-from tests.orchestrator.gnq.test_verdict import GNQ, changed, sentence
+from tests.orchestrator.gnq.test_verdict import GNQ, changed, sentence, with_rows
 
 FEWER = {
     "one arm": (("none",), 3),
@@ -70,11 +70,6 @@ def in_page(found):
     return f'<td>{number} <span class="ci">{ends}</span></td>' if ends else f"<td>{number}</td>"
 
 
-def with_fields(run, **fields):
-    """Return the run with other fields in its result."""
-    return GnqRun.of({**run.result.document(), **fields})
-
-
 def test_the_page_is_one_closed_file_without_network(text):
     for page in (text, (finished("gnq") / "report.html").read_text("utf-8")):
         assert_closed(page)
@@ -111,7 +106,7 @@ def test_other_comparisons_stand_beside_what_they_say_of_null_models(run):
     assert "paper’s implicit comparison" in paper[5]
     assert lines["kept, same rule on both sides", "naive shadows", "before removal"][4] == DASH
     assert len(tables.way_grid(run, "base", run.undefended("base")).lines) == 1
-    only = with_fields(run, table=[row for row in run.result.document()["table"] if row["attack"] == "loss"])
+    only = with_rows(run, table=[row for row in run.result.document()["table"] if row["attack"] == "loss"])
     assert [row[1] for row in tables.way_grid(only, "base", arm).texts] == ["no shadows"] * 4
 
 
@@ -133,7 +128,7 @@ def test_runs_with_fewer_arms_or_one_pool_render_as_well(case, tmp_path, monkeyp
 
 
 def test_rows_without_a_value_leave_their_figures_out(run):
-    bare = with_fields(run, bins=[], correlations=[], traces=[], gains=[], points=[], comparisons=[])
+    bare = with_rows(run, bins=[], correlations=[], traces=[], gains=[], points=[], comparisons=[])
     assert figures.bins(bare, "base") is figures.correlations(bare, "base") is figures.traces(bare, "base") is None
     assert predictions.gain_grid(bare, "base") is tables.difference_grid(bare, "base") is None
     assert frontier(changed(run, "arms", {}, headline=None), "base") is None
@@ -151,7 +146,7 @@ def test_labels_of_the_frontier_hide_neither_each_other_nor_a_mark(run, squeezed
             for accuracy in [0.8 + 0.003 * (place % 4)]
             for area in [{"attack": "lira", "auc": 0.6 + 0.02 * (place % 3), "low": 0.58, "high": 0.66}]
         ]
-    shown = with_fields(run, arms=arms)
+    shown = with_rows(run, arms=arms)
     figure = frontier(shown, "base")
     axes = figure.axes[0]
     figure.draw_without_rendering()
@@ -164,7 +159,7 @@ def test_labels_of_the_frontier_hide_neither_each_other_nor_a_mark(run, squeezed
 
 def test_scores_stand_in_one_order_whatever_that_of_the_rows(run):
     document = run.result.document()
-    turned = with_fields(run, **{name: document[name][::-1] for name in ("correlations", "gains", "bins")})
+    turned = with_rows(run, **{name: document[name][::-1] for name in ("correlations", "gains", "bins")})
     for grid in (predictions.correlation_grid, predictions.gain_grid, predictions.bin_grid):
         first = [row[0] for row in grid(turned, "base").texts]
         assert first == [row[0] for row in grid(run, "base").texts] and first[0] == "GNQ"
@@ -260,7 +255,7 @@ def test_a_sweep_ends_in_headlines_by_setting(tmp_path, monkeypatch):
         if (row.setting, row.score, row.control, row.outcome) == ("few", "gnq_log", "loss_log", outcome)
     )  # fmt: skip
     assert predicted.texts[1][1:3] == [estimate(told.spearman), str(change_entry(gained, 0.95))]
-    assert predictions.prediction_setting_grid(with_fields(run, settings=result["settings"][:1])) is None
+    assert predictions.prediction_setting_grid(with_rows(run, settings=result["settings"][:1])) is None
     sketch(monkeypatch)
     text = PAGE.write(tmp_path).read_text(encoding="utf-8")
     assert in_page(told.spearman) in text

@@ -6,10 +6,12 @@ from orchestrator.gnq.page import tables
 from orchestrator.gnq.page.page import PAGE
 from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.page.verdict import REMOVAL, verdict
-from orchestrator.gnq.result.controls import control_warnings
 from orchestrator.gnq.result.gather import CORRELATION, RATE, interval
+from orchestrator.gnq.result.judging import judged
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.judgement.estimate import Estimate
+from orchestrator.judgement.rows import FAILED, HELD, MISSING
+from orchestrator.judgement.wording import warnings
 from orchestrator.report.numbers import estimate, number
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 
@@ -27,7 +29,12 @@ def changed(run, field, where, **fields):
     rows = [
         row | fields if all(row[name] == value for name, value in where.items()) else row for row in document[field]
     ]
-    return GnqRun.of({**document, field: rows})
+    return with_rows(run, **{field: rows})
+
+
+def with_rows(run, **fields):
+    """Return the run with other fields in its result, which is judged by them."""
+    return GnqRun(judged(GnqRun.of({**run.result.document(), **fields}).result))
 
 
 def with_knowing_shadows(run, **values):
@@ -38,7 +45,7 @@ def with_knowing_shadows(run, **values):
         for row in document["table"]
         if (row["group"], row["attack"], row["shadows"], row["moment"]) == ("kept", "lira", "naive", "before")
     ]
-    return GnqRun.of({**document, "table": [*document["table"], *rows]})
+    return with_rows(run, table=[*document["table"], *rows])
 
 
 def sentence(run, start):
@@ -155,26 +162,34 @@ def test_kept_points_are_compared_before_and_after_with_shadows_that_know_as_muc
 def test_the_control_alarms_where_models_that_saw_nothing_are_told_apart(run):
     null = {"moment": "null"}
     held = changed(run, "table", null, auc=0.5, auc_low=0.48, auc_high=0.52)
-    assert sentence(held, "Control").kind == "good"
-    broken = sentence(changed(run, "table", null, auc=0.6, auc_low=0.58, auc_high=0.62), "Control")
-    assert broken.kind == "bad" and "more than chance" in broken.text
+    assert control(held).state == HELD
+    broken = changed(run, "table", null, auc=0.6, auc_low=0.58, auc_high=0.62)
+    assert control(broken).state == FAILED and "51 of 51 fair comparisons" in control(broken).why
     unfair = changed(held, "table", null | {"group": "kept_unfiltered"}, auc=0.6, auc_low=0.58, auc_high=0.62)
-    said = sentence(unfair, "Control")  # that comparison is filtered on one side and need not hold
-    assert said.kind == "good" and "AUC .600 [.580, .620] on such models" in said.text
-    place = {"moment": "null", "group": "contributors", "attack": "lira", "shadows": "naive", "arm": "none"}
+    assert control(unfair).state == HELD  # that comparison is filtered on one side and need not hold
+    assert "AUC .600 [.580, .620] on models that saw no point" in sentence(unfair, "Removal").text
+    place = {"moment": "null", "group": "contributors", "attack": "lira", "shadows": "naive", "arm": "dp-8"}
     one = changed(held, "table", place, auc=0.9, auc_low=0.88, auc_high=0.92)
-    assert sentence(one, "Control").kind == "bad"  # few enough for luck, but not by so much
-    assert "in 1 of 51 fair comparisons" in sentence(one, "Control").text
-    (warning,) = control_warnings(one.result.table)
-    assert warning.startswith("control failed: setting base") and "in 1 of" in warning
+    found = control(one)  # few enough for luck, but not by so much
+    assert (found.state, found.attack, found.evidence) == (FAILED, "lira", Estimate(0.9, 0.88, 0.92))
+    assert "in 1 of 51 fair comparisons, under DP-SGD" in found.why
+    assert [entry.text for line in tables.area_grid(one, "base").lines for entry in line if entry.tone == "miss"] == [
+        ".900"
+    ]
+    (warning,) = warnings(one.result.controls)
+    assert warning.startswith("control failed: null models: ") and "(AUC .90 [.88, .92], lira)" in warning
     lucky = changed(held, "table", place, auc=0.52, auc_low=0.505, auc_high=0.535)
-    assert sentence(lucky, "Control").kind == "good" and control_warnings(lucky.result.table) == []
-    document = run.result.document()
-    missing = document | {"table": [row for row in document["table"] if row["moment"] != "null"]}
-    assert sentence(GnqRun.of(missing), "Control").kind == "bad"
-    assert any(line.startswith("Control") for line in PAGE.closing_lines(missing))
+    assert control(lucky).state == HELD and warnings(lucky.result.controls) == []
+    missing = with_rows(run, table=[row for row in run.result.document()["table"] if row["moment"] != "null"])
+    assert control(missing).state == MISSING
+    assert any(line.startswith("Control") for line in PAGE.closing_lines(missing.result.document()))
     first, second, *others = PAGE.closing_lines(held.result.document())
     assert first == REMOVAL and second.startswith("Verdict: Trial run") and len(others) == 1
+
+
+def control(run):
+    (found,) = run.result.controls
+    return found
 
 
 def test_gnq_is_measured_against_its_best_control(run):

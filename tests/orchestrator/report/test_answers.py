@@ -14,6 +14,7 @@ from audits.statistics.power import detectable_auc
 from orchestrator.apollo.page.page import PAGE as APOLLO
 from orchestrator.apollo.result.judging import judged as apollo_judged
 from orchestrator.gnq.page.page import PAGE as GNQ
+from orchestrator.gnq.result.judging import judged as gnq_judged
 from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.report.page import RunPage
 from orchestrator.tmia.page.page import PAGE as TMIA
@@ -50,11 +51,8 @@ def changed(document: Document, where: Callable[[Row], bool], **fields: Any) -> 
 
 def answer(page: RunPage[Any], document: Document) -> Document:
     plain = json.loads(json.dumps(document))
-    judge = {APOLLO: apollo_judged, TMIA: tmia_judged}.get(page)
-    if judge:
-        plain |= judge(page.of(plain).result).document()
-    found = page.verdict(plain)
-    assert found is not None
+    judge = {APOLLO: apollo_judged, TMIA: tmia_judged, GNQ: gnq_judged}[page]
+    found: Document = judge(page.of(plain).result).document()["verdict"]
     return found
 
 
