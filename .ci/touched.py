@@ -74,7 +74,7 @@ def folder_of(file: str, root: Path) -> Path:
     return next(folder for folder in (wanted, *wanted.parents) if folder.is_dir())
 
 
-def taken(root: Path) -> Counter[str]:
+def seconds_by_file(root: Path) -> Counter[str]:
     """Return the CPU seconds of each test file as the last runs found them."""
     seconds = Counter[str]()
     if (root / TAKEN).exists():
@@ -85,7 +85,7 @@ def taken(root: Path) -> Counter[str]:
 
 def chosen(root: Path) -> list[str]:
     """Return the nearest test files that fit into the time, and say on the error stream what was left out."""
-    seconds, room, kept, left = taken(root), SECONDS, list[str](), 0
+    seconds, room, kept, left = seconds_by_file(root), SECONDS, list[str](), 0
     for near in tests_by_distance(changed(root), root):
         for file in sorted(near, key=lambda file: seconds.get(file, UNKNOWN)):
             if not kept or seconds.get(file, UNKNOWN) <= room:

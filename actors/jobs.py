@@ -31,7 +31,7 @@ MakePerform = Callable[..., Perform]
 """Called once in each worker process, for example to open the store and load the data; pickled by reference.
 
 Where workers train a model together it is given the ``Team``, whose first worker is handed jobs; it tells the others
-those for which it needs them (``Team.told``), and they are given these.
+those for which it needs them (``Team.from_first``), and they are given these.
 """
 
 Progress = Callable[[int, int], None]

@@ -102,7 +102,7 @@ class Lives:
         """Forget a worker that is gone for good."""
         self._last.pop(worker, None)
 
-    def asked(self) -> None:
+    def note_driver(self) -> None:
         """Note that the driver asks; after a pause all count as having beaten just now."""
         now = self.clock()
         if self._asked is not None and now - self._asked > PAUSE_SECONDS:

@@ -205,7 +205,7 @@ class QueueServer:
 
     def state(self) -> QueueState:
         """Return what the driver needs to know."""
-        self._lives.asked()
+        self._lives.note_driver()
         return QueueState(
             done=self.queue.done,
             total=self.queue.total,

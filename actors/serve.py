@@ -49,7 +49,7 @@ def serve(
     try:
         limit_threads(threads)
         perform = make_perform() if team.size == 1 else make_perform(team)
-        for job in _taken(server, worker, life, team) if team.leads else _told(server, worker, life, team):
+        for job in _queued_jobs(server, worker, life, team) if team.leads else _shared_jobs(server, worker, life, team):
             key = job.key
             try:
                 with listening(lambda key, words: server.hear.remote(worker, life, key, words)):
@@ -72,14 +72,14 @@ def serve(
         over.set()
 
 
-def _taken(server: Any, worker: str, life: int, team: Team) -> Iterator[Job]:
+def _queued_jobs(server: Any, worker: str, life: int, team: Team) -> Iterator[Job]:
     """Yield the jobs that the queue hands out, until it says stop, which the others of a team are told."""
     import ray
 
     while True:
         order, job = ray.get(server.take.remote(worker, life))
         if order == STOP:
-            team.told(None)
+            team.from_first(None)
             return
         if order == WAIT:
             time.sleep(WAIT_SECONDS)
@@ -87,10 +87,10 @@ def _taken(server: Any, worker: str, life: int, team: Team) -> Iterator[Job]:
         yield job
 
 
-def _told(server: Any, worker: str, life: int, team: Team) -> Iterator[Job]:
+def _shared_jobs(server: Any, worker: str, life: int, team: Team) -> Iterator[Job]:
     """Yield the jobs with which the first worker of a team wants help, until it says that there are no more."""
     server.ready.remote(worker, life)
-    while (job := team.told()) is not None:
+    while (job := team.from_first()) is not None:
         yield job
 
 

@@ -58,7 +58,7 @@ class JobServer:
     def submit(self, name: str, entrypoint: str, folder: Path, variables: Mapping[str, str]) -> None:
         """Start ``entrypoint`` as the job ``name`` on the head, in a copy of ``folder``, with ``variables`` set."""
         surroundings = {"working_dir": str(folder), "env_vars": dict(variables)}
-        with self._asked():
+        with self._request():
             self._client.submit_job(entrypoint=entrypoint, submission_id=name, runtime_env=surroundings)
 
     def follow(self, name: str, write: Callable[[str], None]) -> Ended:
@@ -79,7 +79,7 @@ class JobServer:
 
     def end(self, name: str) -> Ended | None:
         """Return how the job ended; None while it runs. Raises BadInput for a job that is not there."""
-        with self._asked(name):
+        with self._request(name):
             info = self._client.get_job_info(name)
         if not info.status.is_terminal():
             return None
@@ -87,12 +87,12 @@ class JobServer:
 
     def log(self, name: str) -> str:
         """Return all that the job has printed."""
-        with self._asked(name):
+        with self._request(name):
             return str(self._client.get_job_logs(name))
 
     def cancel(self, name: str) -> None:
         """Stop the job: its process is told to end, and killed if it does not."""
-        with self._asked(name):
+        with self._request(name):
             self._client.stop_job(name)
 
     async def _tail(self, name: str, skip: int, write: Callable[[str], None]) -> int:
@@ -110,7 +110,7 @@ class JobServer:
         return seen
 
     @contextmanager
-    def _asked(self, name: str = "") -> Iterator[None]:
+    def _request(self, name: str = "") -> Iterator[None]:
         """Turn what goes wrong in one request into one line."""
         try:
             yield

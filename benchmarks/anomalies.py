@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "schema": SCHEMA,
         "benchmark": "anomalies",
         "section": f"anomalies {options.device.split(':')[0]}",
-        "command": " ".join(["python -m benchmarks.anomalies", *told(options, parser)]),
+        "command": " ".join(["python -m benchmarks.anomalies", *deciding_options(options, parser)]),
         "environment": environment(options.device, options.threads),
         "repeats": 1,
         **sizes,
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write(record, tables(record), options)
 
 
-def told(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
+def deciding_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     words = [f"--{name}" for name in ("features", "quick") if getattr(options, name)]
     for name in (*QUICK, "device", "threads"):

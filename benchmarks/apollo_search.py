@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "schema": SCHEMA,
         "benchmark": "apollo_search",
         "section": section(options),
-        "command": " ".join(["python -m benchmarks.apollo_search", *told(options)]),
+        "command": " ".join(["python -m benchmarks.apollo_search", *deciding_options(options)]),
         "environment": environment(options.device, options.threads),
         "repeats": repeats,
         "cases": [measure(case, options.device, options.threads, repeats) for case in cases],
@@ -97,7 +97,7 @@ def chosen(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list
     return [replace(case, chunk=options.chunk or case.chunk) for case in cases]
 
 
-def told(options: argparse.Namespace) -> list[str]:
+def deciding_options(options: argparse.Namespace) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     words: list[str] = []
     for name in ("cases", "device", "paper_size", "quick", "repeats", "threads", "chunk"):

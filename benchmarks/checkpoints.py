@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "schema": SCHEMA,
         "benchmark": "checkpoints",
         "section": "checkpoints",
-        "command": " ".join(["python -m benchmarks.checkpoints", *told(options, parser)]),
+        "command": " ".join(["python -m benchmarks.checkpoints", *deciding_options(options, parser)]),
         "environment": environment("cpu", 1),
         "repeats": options.repeats,
         "optimizers": [measured(name, options.width, options.repeats) for name in OPTIMIZERS],
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write(record, tables(record), options)
 
 
-def told(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
+def deciding_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     if options.quick:
         return ["--quick"]

@@ -125,7 +125,7 @@ def audited(kind: str, shadows: str, theirs: Path, images: Path, folder: Path, s
         with untracked():
             audit(plan_of(kind, shadows, theirs, images, seed), store=folder / "store", out=out, quiet=True, force=True)
     place = {"kind": kind, "shadows": shadows, "seed": seed}
-    return [{**place, **told(row)} for row in Report(out).table if about_the_target(row)]
+    return [{**place, **numbers_of(row)} for row in Report(out).table if about_the_target(row)]
 
 
 def about_the_target(row: Mapping[str, Any]) -> bool:
@@ -133,7 +133,7 @@ def about_the_target(row: Mapping[str, Any]) -> bool:
     return row.get("unlearner") not in ("identity", "retrain") and row.get("selection", "none") == "none"
 
 
-def told(row: Mapping[str, Any]) -> dict[str, Any]:
+def numbers_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of a row by one set of names for all audits."""
     of_tmia = "beta" in row
     promised, found, power = ("beta", "fpr", "coverage") if of_tmia else ("promised_fpr", "found_fpr", "tpr")

@@ -77,7 +77,7 @@ def run(name: str, options: argparse.Namespace, repeats: int) -> None:
         "schema": SCHEMA,
         "benchmark": "gnq",
         "section": f"gnq {name} {device.partition(':')[0]}",
-        "command": " ".join(["python -m benchmarks.gnq", *told(name, options)]),
+        "command": " ".join(["python -m benchmarks.gnq", *deciding_options(name, options)]),
         "environment": environment(device, options.threads),
         "repeats": repeats,
         **part.measure(options.quick, repeats, device, options.threads),
@@ -86,7 +86,7 @@ def run(name: str, options: argparse.Namespace, repeats: int) -> None:
     write(record, part.tables(record), options)
 
 
-def told(part: str, options: argparse.Namespace) -> list[str]:
+def deciding_options(part: str, options: argparse.Namespace) -> list[str]:
     """Return the options that decide the numbers of one part, as they are written on the command line."""
     words = ["--part", part] + (["--quick"] if options.quick else [])
     if options.device != "cpu":

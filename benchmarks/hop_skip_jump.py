@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "schema": SCHEMA,
         "benchmark": "hop_skip_jump",
         "section": "hop_skip_jump cpu" + ("" if options.schedule == "absolute" else " rank"),
-        "command": " ".join(["python -m benchmarks.hop_skip_jump", *told(options)]),
+        "command": " ".join(["python -m benchmarks.hop_skip_jump", *deciding_options(options)]),
         "environment": at,
         "repeats": 1,
         **facts,
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write(record, tables(record), options)
 
 
-def told(options: argparse.Namespace) -> list[str]:
+def deciding_options(options: argparse.Namespace) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     words = ["--quick"] if options.quick else []
     for name, usual in (("points", 100), ("schedule", "absolute"), ("threads", 1)):

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "schema": SCHEMA,
         "benchmark": "hop_skip_jump_models",
         "section": "hop_skip_jump_models cpu",
-        "command": " ".join(["python -m benchmarks.hop_skip_jump_models", *told(options, parser)]),
+        "command": " ".join(["python -m benchmarks.hop_skip_jump_models", *deciding_options(options, parser)]),
         "environment": at,
         "repeats": repeats,
         "model": options.model,
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write(record, tables(record), options)
 
 
-def told(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
+def deciding_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     words = ["--quick"] if options.quick else []
     for name in ("model", *MOST):

@@ -15,7 +15,7 @@ from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.run import Run
 from orchestrator.engine.run.standing import Left
 from orchestrator.engine.setting import Setting
-from orchestrator.judgement.gate import gates_of, judged
+from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.judgement.gate_result import INCONCLUSIVE, PASSED
 from orchestrator.kinds import load_plan
 
@@ -70,9 +70,9 @@ def carried_out(
     terminal = Terminal(claim_folder(out / name, plan, force=True), json=True)
     run = Untracked(kind, plan, out / name, terminal, name=f"null-{kind.name}", rebuild=False)
     document = run.audit().to_json()
-    gate = judged(gates_of(LIMITS[kind.name], kind.headline, plan), kind.headline, plan, document)
+    gate = judge_gates(gates_of(LIMITS[kind.name], kind.headline, plan), kind.headline, plan, document)
     allowed = {PASSED} if kind is not MIA else {PASSED, INCONCLUSIVE}  # it has no canaries, so no limit can be passed
-    return plan, document, [limit.told() for limit in gate.limits if limit.outcome not in allowed]
+    return plan, document, [limit.sentence() for limit in gate.limits if limit.outcome not in allowed]
 
 
 def null_apollo(out: Path, seed: int, workers: Any, quick: bool) -> Found:

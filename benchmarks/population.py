@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "schema": SCHEMA,
         "benchmark": "population",
         "section": "population cpu",
-        "command": " ".join(["python -m benchmarks.population", *told(parser, options)]),
+        "command": " ".join(["python -m benchmarks.population", *deciding_options(parser, options)]),
         "environment": environment("cpu", plan.compute.threads),
         "repeats": options.repeats,
         "plan": {"data": plan.data.name, "model": plan.resolved()["model"], "recipe": plan.resolved()["recipe"]},
@@ -98,7 +98,7 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace, models: 
         parser.error("--repeats and --workers must be 1 or more")
 
 
-def told(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
+def deciding_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     words = ["--quick"] if options.quick else []
     for name in ("sizes", "workers", "alone"):

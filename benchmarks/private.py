@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "schema": SCHEMA,
         "benchmark": "private",
         "section": "private cpu",
-        "command": " ".join(["python -m benchmarks.private", *told(options, parser)]),
+        "command": " ".join(["python -m benchmarks.private", *deciding_options(options, parser)]),
         "environment": at,
         "repeats": repeats,
         "batch": BATCH,
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write(record, tables(record), options)
 
 
-def told(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
+def deciding_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     changed = [name for name in ("repeats", "threads") if getattr(options, name) != parser.get_default(name)]
     return [f"--{name} {getattr(options, name)}" for name in changed] + ["--quick"] * options.quick

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "schema": SCHEMA,
         "benchmark": "teams",
         "section": "teams",
-        "command": " ".join(["python -m benchmarks.teams", *told(options, parser)]),
+        "command": " ".join(["python -m benchmarks.teams", *deciding_options(options, parser)]),
         "environment": load_average,
         "repeats": 1,
         "work": dict(zip(("width", "points", "epochs", "batch"), work, strict=True)),
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write(record, tables(record), options)
 
 
-def told(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
+def deciding_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options that decide the numbers, as they are written on the command line."""
     if options.quick:
         return ["--quick"]

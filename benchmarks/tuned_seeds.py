@@ -57,7 +57,7 @@ def line(run: Mapping[str, Any]) -> list[str]:
         f"{chosen['on_targets']:.4f}",
         f"{own['on_targets']:.4f}",
         f"{gained(run):+.4f} {beside}",
-        *(" / ".join(told(each[name]) for each in both) for name in RATES),
+        *(" / ".join(in_words(each[name]) for each in both) for name in RATES),
     ]
 
 
@@ -68,7 +68,7 @@ def cell(run: Mapping[str, Any], setting: str) -> Mapping[str, Any]:
     return next(each for each in cells if (each["setting"], each["attack"]) == (setting, attack))
 
 
-def told(value: float | None) -> str:
+def in_words(value: float | None) -> str:
     """Return a count or a rate."""
     return "–" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"
 

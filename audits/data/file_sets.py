@@ -106,12 +106,12 @@ def unreadable(file: Path, error: OSError) -> BadInput:
 def contents_of(images: ImageFiles, labels: npt.NDArray[np.int64]) -> str:
     """Return the digest of the contents of files, of which only the ends are read, once per machine."""
 
-    def found() -> str:
+    def digest_of_contents() -> str:
         facts = in_threads(Facts.of_file, [images.root / file for file in images.files])
         return contents_digest(images.files, labels, facts)
 
     question = f"contents with labels {hashlib.sha256(labels.tobytes()).hexdigest()}"
-    return str(remembered(question, images.root, images.files, found))
+    return str(remembered(question, images.root, images.files, digest_of_contents))
 
 
 def contents_digest(names: Iterable[str], labels: npt.NDArray[np.int64], facts: Iterable[Facts]) -> str:

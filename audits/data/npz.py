@@ -5,7 +5,7 @@ from __future__ import annotations
 from audits.data.dataset import Dataset, Description
 from audits.data.points import arrays_of
 from audits.data.source import CATALOGUE, Request, Source
-from audits.data.user import LAYOUT, checked, told
+from audits.data.user import LAYOUT, checked, describe
 
 HOW = "write it with numpy.savez(PATH, inputs=…, labels=…)"
 
@@ -14,13 +14,13 @@ def _load(request: Request) -> Dataset:
     request.allow(LAYOUT)
     path = request.local_path()
     if not path.is_file():
-        raise told(request, None, HOW).missing()
+        raise describe(request, None, HOW).missing()
     return checked(request.name, arrays_of(path, request.name), request.options.get(LAYOUT))
 
 
 def _describe(request: Request) -> Description:
     request.allow(LAYOUT)
-    return told(request, _load(request) if request.local_path().is_file() else None, HOW)
+    return describe(request, _load(request) if request.local_path().is_file() else None, HOW)
 
 
 CATALOGUE.register("npz")(

@@ -23,7 +23,7 @@ from audits.data.ids import number_of
 from audits.data.images import MOST_BYTES, decode, header
 from audits.data.lfs_pointers import check_fetched
 from audits.data.source import CATALOGUE, Request, Source
-from audits.data.user import LAYOUT, as_float32, checked, told
+from audits.data.user import LAYOUT, as_float32, checked, describe
 from audits.errors import BadInput, did_you_mean, how_many
 from audits.own.code import first_line
 
@@ -294,7 +294,7 @@ def _load(request: Request) -> Dataset:
     request.allow(INPUTS, LABELS, SIZE, LAYOUT, KEEP)
     path = request.local_path()
     if not path.exists():
-        raise told(request, None, HOW).missing()
+        raise describe(request, None, HOW).missing()
     table = read_table(path)
     columns: list[str] = table.column_names
     if twice := next((name for name in columns if columns.count(name) > 1), None):
@@ -326,7 +326,7 @@ def named(found: Dataset, names: tuple[str, ...]) -> Dataset:
 
 def _describe(request: Request) -> Description:
     request.allow(INPUTS, LABELS, SIZE, LAYOUT, KEEP)
-    return told(request, _load(request) if request.local_path().exists() else None, HOW)
+    return describe(request, _load(request) if request.local_path().exists() else None, HOW)
 
 
 CATALOGUE.register("table")(

@@ -47,7 +47,7 @@ class TensorSet:
 
     def batch(self, rows: torch.Tensor | slice) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the inputs (as floats) and labels of ``rows``."""
-        self.asked(rows)
+        self.note_rows(rows)
         x = self.x[rows]
         return as_float(x), self.y[rows]
 
@@ -65,15 +65,15 @@ class TensorSet:
             if views is not None:
                 raise BadInput(f"recipe.random_crop needs images at full size, but these are held scaled; {WHERE}")
             for rows, here in zip(parts, at_once_on(self.y.device, parts), strict=True):
-                self.asked(rows)
+                self.note_rows(rows)
                 yield as_float(self.x[here[share(len(here))]]), self.y[here]
             return
         own = [rows[share(len(rows))] for rows in parts]
         for rows, here, x in zip(parts, at_once_on(self.y.device, parts), waiting.ahead(own, views), strict=True):
-            self.asked(rows)
+            self.note_rows(rows)
             yield as_float(x), self.y[here]
 
-    def asked(self, rows: torch.Tensor | slice) -> None:
+    def note_rows(self, rows: torch.Tensor | slice) -> None:
         """Take note that ``rows`` are given out next; here nobody does."""
 
     def all(self) -> tuple[torch.Tensor, torch.Tensor]:

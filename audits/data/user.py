@@ -160,7 +160,7 @@ def description(dataset: Dataset, request: Request) -> Description:
     )  # fmt: skip
 
 
-def told(request: Request, data: Dataset | None, how: str) -> Description:
+def describe(request: Request, data: Dataset | None, how: str) -> Description:
     """Return what is known of the file or folder that a name gives; ``data``: its points, None if it is not there."""
     where = [str(request.local_path())]
     if data is None:

@@ -49,7 +49,7 @@ def derivative(loss: Loss, logits: torch.Tensor, y: torch.Tensor) -> torch.Tenso
     losses weighted point by point have another gradient than the gradients weighted so, or where the first or the last
     point has another one alone.
     """
-    leaf, losses = asked(loss, logits, y)
+    leaf, losses = leaf_and_losses(loss, logits, y)
     found = torch.autograd.grad(losses.sum(), leaf, retain_graph=True)[0]
     weight = 2.0 ** (torch.arange(len(y), device=leaf.device) % 4)
     weighted = torch.autograd.grad(losses, leaf, weight.to(losses.dtype))[0] / weight[:, None]
@@ -57,7 +57,7 @@ def derivative(loss: Loss, logits: torch.Tensor, y: torch.Tensor) -> torch.Tenso
     for point in {0, len(y) - 1}:
         one = slice(point, point + 1 or None)
         try:
-            own, loss_alone = asked(loss, logits[one], y[one])
+            own, loss_alone = leaf_and_losses(loss, logits[one], y[one])
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             if isinstance(error, BadInput):
                 raise
@@ -77,7 +77,7 @@ def derivative(loss: Loss, logits: torch.Tensor, y: torch.Tensor) -> torch.Tenso
     return found
 
 
-def asked(loss: Loss, logits: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def leaf_and_losses(loss: Loss, logits: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the logits as a leaf of autograd, float64, and the losses (n,) of them."""
     leaf = logits.detach().double().requires_grad_(True)
     with torch.enable_grad():

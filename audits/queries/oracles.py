@@ -37,7 +37,7 @@ class Counter:
             )
         self._asked.update(totals)
 
-    def asked(self, point_ids: NDArray[np.int64]) -> NDArray[np.int32]:
+    def queries_spent(self, point_ids: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the queries spent on each of ``point_ids`` so far."""
         return np.array([self._asked.get(int(point), 0) for point in point_ids], dtype=np.int32)
 

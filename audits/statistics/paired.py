@@ -175,11 +175,11 @@ def difference(a: Measured, b: Measured, shared: Sequence[Any], points: bool = T
         below = sum(term**2 / free for term, free in terms)
         degrees = over_targets**2 / below if below > 0 else float(min(sizes) - 1)
         variance = over_targets + max(0.0, cells.points - cells.both)
-    low, high, p = _judged(a.value - b.value, variance, degrees, level, a.varies or b.varies)
+    low, high, p = _ends_and_p(a.value - b.value, variance, degrees, level, a.varies or b.varies)
     return Difference(a.value, b.value, low, high, p, common, sizes, cells.shared, degrees)
 
 
-def _judged(
+def _ends_and_p(
     value: float, variance: float, degrees: float | None, level: float, varies: bool
 ) -> tuple[float | None, float | None, float | None]:
     """Return ends and p-value of a difference.

@@ -75,7 +75,7 @@ class Session:
         )
         self.close = weakref.finalize(self, _end, self._process)
         with tempfile.TemporaryDirectory(prefix="orch-") as empty:  # where it looks for other files that a graph names
-            described = json.loads(self._asked(DESCRIBED, empty.encode(), data))
+            described = json.loads(self._ask(DESCRIBED, empty.encode(), data))
         self._inputs, self._outputs = (
             [Value(name, kind, tuple(shape)) for name, kind, shape in side] for side in described
         )
@@ -93,11 +93,11 @@ class Session:
         (output,), ((name, x),) = outputs, inputs.items()
         file = io.BytesIO()
         np.save(file, x, allow_pickle=False)
-        answer = self._asked(NUMBERS, json.dumps([output, name]).encode(), file.getvalue(), inputs=len(x))
+        answer = self._ask(NUMBERS, json.dumps([output, name]).encode(), file.getvalue(), inputs=len(x))
         found: NDArray[Any] = np.load(io.BytesIO(answer), allow_pickle=False)
         return [found]
 
-    def _asked(self, wanted: bytes, *messages: bytes, inputs: int = 0) -> bytes:
+    def _ask(self, wanted: bytes, *messages: bytes, inputs: int = 0) -> bytes:
         """Send messages and return the answer to them; the process has ended where this raises, but for FAILED."""
         try:
             with self._lock:

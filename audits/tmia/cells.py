@@ -128,7 +128,7 @@ class Judged:
         return decide, len(reference)
 
 
-def judged(name: str, columns: Columns, selectors: Sequence[str]) -> Judged:
+def matrices_of(name: str, columns: Columns, selectors: Sequence[str]) -> Judged:
     """Return the rows of the attack ``name`` as matrices; BadInput where a pair has no row or two."""
     own = columns["attack"] == name
     part = {column: values[own] for column, values in columns.items() if column != "attack"}
@@ -180,7 +180,7 @@ def cells(
     which an attack failed counts as asked and never called. A set without candidates has counts of 0 and no rates.
     Raises BadInput for tables that lack rows and for decisions at another beta or pool.
     """
-    everyone = [judged(name, columns, selectors) for name in dict.fromkeys(columns["attack"])]
+    everyone = [matrices_of(name, columns, selectors) for name in dict.fromkeys(columns["attack"])]
     whole = {each.attack.name: np.ones(each.member.shape[1], dtype=np.bool_) for each in everyone}
     pairs = [(selector, each, each.sets[selector]) for selector in selectors for each in everyone]
     pairs += [("all", each, whole[each.attack.name]) for each in everyone if each.attack.access != "labels"]

@@ -21,7 +21,7 @@ import numpy as np
 from audits.arrays import Bools, Floats
 from audits.statistics.one_target import Interval, one_target_auc, one_target_rate
 from audits.tmia.attacks import Ruling
-from audits.tmia.cells import Columns, Judged, Tested, judged, member_score, null_fields, null_outcome
+from audits.tmia.cells import Columns, Judged, Tested, matrices_of, member_score, null_fields, null_outcome
 
 ENDS = ("", "_low", "_high")
 UNDEFINED = (None, None, None)
@@ -68,7 +68,7 @@ def given_cells(
     ``columns``: the table of scores, whose targets are the given model and then the controls; ``rulings`` and
     ``again``: by attack, with all reference models and without each group of them.
     """
-    everyone = [judged(name, columns, selectors) for name in rulings]
+    everyone = [matrices_of(name, columns, selectors) for name in rulings]
     places = [(name, each, each.sets[name]) for name in selectors for each in everyone]
     everybody = [each for each in everyone if each.attack.access != "labels"]
     places += [("all", each, np.ones(each.member.shape[1], np.bool_)) for each in everybody]

@@ -19,7 +19,7 @@ from audits.arrays import Floats
 from audits.errors import BadInput, did_you_mean
 from audits.statistics import roc
 from audits.statistics.precision import Tally, tally
-from audits.tmia.cells import Columns, Judged, judged
+from audits.tmia.cells import Columns, Judged, matrices_of
 
 MEASURES = ("advantage", "precision", "coverage", "auc")
 ALL = "all"
@@ -36,7 +36,7 @@ def per_target(
     """
     if measure not in MEASURES:
         raise BadInput(f"{measure!r} is no measure{did_you_mean(measure, MEASURES)}; allowed: {', '.join(MEASURES)}")
-    seen = judged(attack, columns, selectors)
+    seen = matrices_of(attack, columns, selectors)
     if selection != ALL:
         seen = seen.on(seen.sets[selection])
     counts = tally(seen.decision["target"], seen.member)

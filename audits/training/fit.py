@@ -78,7 +78,7 @@ def fit(
             views = views_of(recipe, seed, epoch)
             flip = recipe.flip and views is None  # views are mirrored already
             left = list(steps.left(batches(len(data), recipe.batch_size, order)))
-            for x, y in steps.taken(data.batches(left, views, team.share)):
+            for x, y in steps.each_step(data.batches(left, views, team.share)):
                 if recipe.augment_shift or flip:
                     drawn = drawn_shifts(len(y), recipe.augment_shift, flip, noise)
                     x = shifted(x, recipe.augment_shift, flip, drawn[team.share(len(y))])

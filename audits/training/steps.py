@@ -67,7 +67,7 @@ class Steps:
 
     def batches(self, drawn: Iterable[Batch]) -> Iterator[Batch]:
         """Yield those of the batches ``drawn`` of an epoch that are not done; behind each is a step."""
-        yield from self.taken(self.left(drawn))
+        yield from self.each_step(self.left(drawn))
 
     def left(self, drawn: Iterable[Batch]) -> Iterator[Batch]:
         """Yield those of the batches ``drawn`` of an epoch that are not done."""
@@ -77,7 +77,7 @@ class Steps:
             else:
                 yield batch
 
-    def taken(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def each_step(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield ``batches``; behind each is a step."""
         for batch in batches:
             yield batch

@@ -48,7 +48,7 @@ class Team:
             return slice(0, points)
         return slice(points * self.rank // self.size, points * (self.rank + 1) // self.size)
 
-    def told(self, value: Any = None) -> Any:
+    def from_first(self, value: Any = None) -> Any:
         """Return what the first worker calls this with; all workers call it at the same place.
 
         Raises Stranger for what was not said with the key of the team: nothing of it is unpickled.
@@ -106,7 +106,7 @@ class KeptByFirst:
 
     def last(self) -> Snapshot | None:
         """Return the last snapshot that the first worker finds."""
-        found: Snapshot | None = self.team.told(self.keeper.last() if self.team.leads else None)
+        found: Snapshot | None = self.team.from_first(self.keeper.last() if self.team.leads else None)
         return found
 
     def finish(self, final: Callable[[], Snapshot]) -> None:

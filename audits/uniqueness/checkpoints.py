@@ -28,7 +28,7 @@ class Watched(TensorSet):
 
     before: Callable[[torch.Tensor], None]
 
-    def asked(self, rows: torch.Tensor | slice) -> None:
+    def note_rows(self, rows: torch.Tensor | slice) -> None:
         """Tell the rows."""
         self.before(torch.arange(len(self))[rows if isinstance(rows, slice) else rows.cpu()])
 

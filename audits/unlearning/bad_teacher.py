@@ -60,7 +60,7 @@ class BadTeacher(Unlearner):
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(batches(len(data), self.batch_size, order)))
-                for rows, (x, _) in steps.taken(
+                for rows, (x, _) in steps.each_step(
                     zip(at_once_on(data.y.device, left), task.batches(data, left), strict=True)
                 ):
                     step(backward, optimizer, None, x, teachers[rows])

@@ -47,7 +47,7 @@ class GradientAscent(Unlearner):
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(batches(len(forget), self.batch_size, order)))
-                for x, y in steps.taken(task.batches(forget, left)):
+                for x, y in steps.each_step(task.batches(forget, left)):
                     step(backward, optimizer, self.clip_norm, x, y)
                     if self.schedule_per_batch:
                         schedule.step()

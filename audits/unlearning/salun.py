@@ -66,7 +66,7 @@ class SalUn(Unlearner):
             steps = task.steps(optimizer, schedule, order)
             for _ in steps.epochs(self.epochs):
                 left = list(steps.left(self.rows(len(task.retain), len(task.forget), order)))
-                for x, y in steps.taken(task.batches(data, left)):
+                for x, y in steps.each_step(task.batches(data, left)):
                     step(backward, optimizer, None, x, y)
                     held()
                 schedule.step()

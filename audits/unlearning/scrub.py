@@ -85,11 +85,11 @@ class Scrub(Unlearner):
                 if epoch < self.ascent_epochs:
                     left = list(steps.left(batches(len(forget), self.forget_batch_size, order)))
                     here = at_once_on(forget.y.device, left)
-                    for rows, (x, _) in steps.taken(zip(here, task.batches(forget, left), strict=True)):
+                    for rows, (x, _) in steps.each_step(zip(here, task.batches(forget, left), strict=True)):
                         step(ascend, optimizer, None, x, teacher_forget[rows])
                 left = list(steps.left(batches(len(retain), self.batch_size, order)))
                 here = at_once_on(retain.y.device, left)
-                for rows, (x, y) in steps.taken(zip(here, task.batches(retain, left), strict=True)):
+                for rows, (x, y) in steps.each_step(zip(here, task.batches(retain, left), strict=True)):
                     step(descend, optimizer, None, x, y, teacher_retain[rows])
         return student
 

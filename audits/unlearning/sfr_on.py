@@ -68,7 +68,7 @@ class SFROn(Unlearner):
                 left = list(steps.left(self.rows(task, order)))
                 ascents = task.batches(task.forget, [rows for _, rows, _ in left if rows is not None])
                 turns = zip(left, task.batches(task.retain, [rows for _, _, rows in left]), strict=True)
-                for (iteration, ascent, _), retained in steps.taken(turns):
+                for (iteration, ascent, _), retained in steps.each_step(turns):
                     if ascent is not None:
                         weight = self.ascent_weight * (1 + math.cos(math.pi * iteration / self.iterations)) / 2
                         x, y = next(ascents)

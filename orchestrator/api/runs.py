@@ -16,7 +16,7 @@ from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import LOG_FILE, usual_folder
 from orchestrator.engine.run.run import run_audit, run_sweep
-from orchestrator.engine.run.taking import taken, tell_notes
+from orchestrator.engine.run.taking import hold_folder, tell_notes
 from orchestrator.kinds import KINDS, OF_TARGETS, check_against_data, check_sweep, kind_named, load_plan, plan_from
 
 Plan = str | Path | Mapping[str, Any] | BasePlan
@@ -80,7 +80,7 @@ def audit(
     check_against_data(found)
     kind = kind_named(found.kind)
     folder = Path(out) if out is not None else default_folder(found, found.kind)
-    with taken(folder, found, force=force) as claim:
+    with hold_folder(folder, found, force=force) as claim:
         terminal = terminal_of(found, folder, quiet)
         run_audit(
             kind, found, folder, terminal, rebuild=rebuild, pictures=pictures, claim=claim,
@@ -118,7 +118,7 @@ def sweep(
     check_against_data(found)
     check_sweep(found, wanted)
     folder = Path(out) if out is not None else default_folder(found, wanted.name)
-    with taken(folder, found, force=force, sweep=wanted) as claim:
+    with hold_folder(folder, found, force=force, sweep=wanted) as claim:
         terminal = terminal_of(found, folder, quiet)
         run_sweep(
             kind_named(found.kind), wanted, found, folder, terminal, rebuild=rebuild, force=force, pictures=pictures,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def judged(table: pa.Table) -> list[Judged]:
+def scores_of(table: pa.Table) -> list[Judged]:
     """Return the scores of each setting, unlearner and attack; the retained points are no part of the question."""
     asked = table.filter(np.asarray(table["group"].to_numpy(zero_copy_only=False) != "retained"))
     member = np.asarray(asked["group"].to_numpy(zero_copy_only=False) == "forget")
@@ -24,7 +24,7 @@ def judged(table: pa.Table) -> list[Judged]:
 
 SCORES = ScoresTable(
     frozenset({"setting", "unlearner", "attack", "target", "point_id", "group", "score"}),
-    judged,
+    scores_of,
     method="unlearner",
     controls=CONTROLS,
     shadows="shadow_set",

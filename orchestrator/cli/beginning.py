@@ -10,7 +10,7 @@ import click
 from orchestrator.cli.session import Session
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import LOG_FILE, Claim, Goal
-from orchestrator.engine.run.taking import taken, tell_notes
+from orchestrator.engine.run.taking import hold_folder, tell_notes
 
 if TYPE_CHECKING:
     from orchestrator.engine.plan.base import BasePlan
@@ -34,7 +34,7 @@ def begin(
     left as it was.
     """
     context = click.get_current_context()
-    claim = context.with_resource(taken(folder, plan, force=force, sweep=sweep, goal=goal))
+    claim = context.with_resource(hold_folder(folder, plan, force=force, sweep=sweep, goal=goal))
     session.log = folder / LOG_FILE
     terminal = Terminal(session.log, json=as_json, terse=terse)
     tell_notes(terminal, plan)

@@ -42,11 +42,11 @@ def list_data(root: str | None, as_json: bool) -> None:
     if as_json:
         say(json.dumps([asdict(entry) for entry in entries]))
         return
-    for line in described([(entry.name, told(entry)) for entry in entries]):
+    for line in described([(entry.name, entry_in_words(entry)) for entry in entries]):
         say(line)
 
 
-def told(entry: DataSet) -> str:
+def entry_in_words(entry: DataSet) -> str:
     """Return the state of a data set, its size, what it is, and how to get it."""
     size = f"{entry.points} points of {'×'.join(map(str, entry.shape))}, " if entry.points else ""
     text = f"{entry.state:8}{size}{plain(entry.description)}"
@@ -95,13 +95,13 @@ def say_left_out(notes: tuple[str, ...]) -> None:
 def _packed(images: EncodedSet, folder: Path, points: int, workers: int) -> Manifest:
     """Pack images, saying now and then how many shards are there."""
 
-    def told(done: int, parts: int) -> None:
+    def report(done: int, parts: int) -> None:
         if done == parts or done % max(1, parts // 10) == 0:
             say(f"{done} of {parts} shards are there", err=True)
 
     say_left_out(images.notes)
     say(f"packing {len(images.labels)} images into {folder}", err=True)
-    return write_image_shards(images, folder, per_shard=points, workers=workers, told=told)
+    return write_image_shards(images, folder, per_shard=points, workers=workers, told=report)
 
 
 @command.command("verify")

@@ -116,7 +116,7 @@ def command(
     size = settled(size, "How long may it take", SIZES, "minutes")
     text, made = fitting(kind, size, made_of)
     if file is None:
-        file = Path(asked("File", f"{kind}.yaml"))
+        file = Path(ask_person("File", f"{kind}.yaml"))
         refuse_file(file)
     try:
         with file.open("x", encoding="utf-8") as opened:
@@ -136,7 +136,7 @@ def refuse_file(file: Path) -> None:
         raise BadInput(f"{file} is there already; give another name")
 
 
-def asked(question: str, default: str) -> str:
+def ask_person(question: str, default: str) -> str:
     """Return the answer of the person at the terminal, the default where there is none."""
     if not sys.stdin.isatty():
         return default
@@ -152,7 +152,7 @@ def settled(given: str | None, question: str, allowed: Sequence[str], default: s
         return known(given, allowed)
     if needed and not sys.stdin.isatty():
         raise BadInput(f"{needed} is missing; give one of {', '.join(allowed)}")
-    return repeated(lambda: known(asked(f"{question} ({', '.join(allowed)})", default), allowed))
+    return repeated(lambda: known(ask_person(f"{question} ({', '.join(allowed)})", default), allowed))
 
 
 def accepted(given: str | None, question: str, default: str, usable: Callable[[str], str]) -> str:
@@ -162,7 +162,7 @@ def accepted(given: str | None, question: str, default: str, usable: Callable[[s
     """
     if given or not sys.stdin.isatty():
         return usable(given or default)
-    return repeated(lambda: usable(asked(question, default)))
+    return repeated(lambda: usable(ask_person(question, default)))
 
 
 def repeated(ask: Callable[[], str]) -> str:
@@ -221,7 +221,7 @@ def architecture(session: Session, kind: str, given: Parts, asks: bool) -> Parts
     while True:
         found = replace(found, model=accepted(given.model or None, "Model", default, usable))
         if asks and not given.settings:
-            found = replace(found, settings=asked("Its settings, e.g. {hidden: [32]} (empty: its defaults)", ""))
+            found = replace(found, settings=ask_person("Its settings, e.g. {hidden: [32]} (empty: its defaults)", ""))
         try:
             require_model(kind, found)
         except BadInput as error:

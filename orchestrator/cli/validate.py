@@ -52,7 +52,7 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
     noted = dict.fromkeys([*facts.notes, *(note for data in seen for note in data.notes)])
     for text in (*plan.notes, *noted, *(f"warning: {line}" for line in (*plan.warnings, *too_small_here(plan)))):
         say(terminal(text))
-    say(terminal(f"{source or 'the embedded default'} is valid{told(sweep, plan) if sweep else ''}"))
+    say(terminal(f"{source or 'the embedded default'} is valid{settings_in_words(sweep, plan) if sweep else ''}"))
 
 
 def lay_out(plan: BasePlan, sweep: Sweep | None = None) -> list[Dataset]:
@@ -83,7 +83,7 @@ def settings_of(sweep: Sweep, plan: BasePlan) -> tuple[Settings, dict[str, str]]
     return distinct(sweep.settings(plan.resolved()), plan)
 
 
-def told(sweep: Sweep, plan: BasePlan) -> str:
+def settings_in_words(sweep: Sweep, plan: BasePlan) -> str:
     """Return how many settings a sweep file has, in words."""
     search = sweep.search
     if search is None or not search.adaptive:

@@ -80,7 +80,7 @@ class GivenJobs(KeyedJobs):
     def about_given(self, name: str) -> dict[str, Any]:
         """Return what decides what a job brings in."""
         target = self.the_target
-        lists = {field: self.told_list(text) for field, text in target.named(target.POINTS).items()}
+        lists = {field: self.list_description(text) for field, text in target.named(target.POINTS).items()}
         if name == POINTS:
             return lists
         file = target.named((name,))[name]
@@ -92,20 +92,20 @@ class GivenJobs(KeyedJobs):
                 return {**lists, **reading, **asked, "served": read["identity"] or without_mask(file)}
             case "weights":  # or TorchScript in .pt, which only those can tell who have the file
                 model = self.plan.model.model_dump(mode="json")
-                return {**lists, **reading, "weights": self.told(file), "model": model}
+                return {**lists, **reading, "weights": self.description(file), "model": model}
             case form:
-                return {**lists, **reading, "form": form, "weights": self.told(file)}
+                return {**lists, **reading, "form": form, "weights": self.description(file)}
 
-    def told(self, name: str) -> str:
+    def description(self, name: str) -> str:
         """Return a rule as it is, or the sha256 of a file, with the part of it that is meant."""
         if is_rule(name):
             return name
         part = file_and_part(name)[1]
         return digest_of(name, self.the_target.sha256.get(name)) + ("" if part is None else PART + part)
 
-    def told_list(self, name: str) -> str:
+    def list_description(self, name: str) -> str:
         """Return a rule as it is, or of a file its sha256 and all else that decides which points it names."""
-        told = self.told(name)
+        told = self.description(name)
         if is_rule(name):
             return told
         told += READ_AS.get(Path(name).suffix, "")

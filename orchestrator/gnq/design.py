@@ -196,7 +196,7 @@ class GnqDesign(ABC):
         count = self.plan.audit.look_shards
         return row_shards(self.plan.split.train_size, count) if count > 1 and needs_gram(self.modes(model)) else []
 
-    def asked(self, model: Watched) -> dict[str, Ids]:
+    def points_by_name(self, model: Watched) -> dict[str, Ids]:
         """Return the points at which a model is asked by name: its pool, and one that it never saw for targets.
 
         The targets of pool s + 1 are the null models of pool s; with one pool there are none.

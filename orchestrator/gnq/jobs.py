@@ -78,7 +78,7 @@ class GnqJobs(GnqDesign, OneArchitecture):
             "classes": list(self.classes),
             "points": digest(self.points(model)),
             "count": self.plan.split.train_size,
-            "asked": {name: digest(ids) for name, ids in self.asked(model).items()},
+            "asked": {name: digest(ids) for name, ids in self.points_by_name(model).items()},
             "test": digest(self.drawn.test),
             "model": self.plan.model.model_dump(mode="json"),
             "recipe": asdict(recipe),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SHADOWS = ("", "_naive", "_adaptive")
 
 
-def judged(table: pa.Table) -> list[Judged]:
+def scores_of(table: pa.Table) -> list[Judged]:
     """Return the scores of each setting, arm and attack (with its shadows); what varies from one to the next is a pool.
 
     Both targets of a pool hang on the same draw of a half, so that an interval takes them together.
@@ -49,4 +49,4 @@ def _numbers(table: pa.Table, name: str) -> Floats:
     return np.asarray(table[name].to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-SCORES = ScoresTable(frozenset({"setting", "pool", "twin", "arm", "point_id", "member"}), judged, method="arm")
+SCORES = ScoresTable(frozenset({"setting", "pool", "twin", "arm", "point_id", "member"}), scores_of, method="arm")

@@ -14,7 +14,7 @@ from orchestrator.engine.run.scores import joined_scores
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
 from orchestrator.gnq.jobs import GnqJobs
-from orchestrator.gnq.judged import judged
+from orchestrator.gnq.judged import scores_of
 from orchestrator.gnq.plan import NONE, GnqPlan
 from orchestrator.gnq.result.metrics import taught
 
@@ -93,7 +93,7 @@ def on_targets(setting: Setting, scores: pa.Table, metric: str) -> Mapping[int, 
     own = scores.filter((pc.field("setting") == setting.name) & (pc.field("arm") == arm))
     wanted = f"{arm}.{attack}" if shadows == "none" else f"{arm}.{attack}_{shadows}"
     pools: dict[int, list[float]] = {}
-    for each in judged(own):
+    for each in scores_of(own):
         if each.attack == wanted:
             for target in sorted(set(each.target.tolist())):
                 rows = each.target == target

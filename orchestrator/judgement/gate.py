@@ -94,7 +94,7 @@ def gates_of(texts: Sequence[str], headline: Headline, plan: Any) -> list[Gate]:
     return gates
 
 
-def judged(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> GateResult:
+def judge_gates(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> GateResult:
     """Return how a result stands to every gate, and how the controls of their lines did: the worst of each name."""
     lines, lost = headline.lines(document), headline.lost(plan, document)
     counted = [looked_at(gate, headline, lines) for gate in gates]
@@ -125,7 +125,9 @@ def sources_of(counted: Sequence[Line]) -> set[Source]:
 
 def failures(gates: Sequence[Gate], headline: Headline, plan: Any, document: Mapping[str, Any]) -> list[str]:
     """Return a line on every gate that a result does not pass."""
-    return [limit.told() for limit in judged(gates, headline, plan, document).limits if limit.outcome != PASSED]
+    return [
+        limit.sentence() for limit in judge_gates(gates, headline, plan, document).limits if limit.outcome != PASSED
+    ]
 
 
 def judged_one(

@@ -51,7 +51,7 @@ class LimitResult:
         above = self.value > self.at_most
         return next((count for count in range(3, 17) if (round(self.value, count) > self.at_most) == above), 17)
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Return the line that tells the outcome, with all reasons."""
         return f"gate {self.limit}: {self.outcome}: {self.why}"
 
@@ -59,9 +59,9 @@ class LimitResult:
     def why(self) -> str:
         """The reasons, and the number that was found where none of them says it."""
         said = bool(self.reasons) and (self.value is None or self.value > self.at_most)
-        return "; ".join(self.reasons if said else (*self.reasons, self.found()))
+        return "; ".join(self.reasons if said else (*self.reasons, self.value_in_words()))
 
-    def found(self) -> str:
+    def value_in_words(self) -> str:
         """Return the number that was found, in words."""
         if self.value is None:
             return f"{self.metric} is void ({self.where})" if self.void else "nothing was measured"
@@ -69,7 +69,7 @@ class LimitResult:
 
     def above(self) -> str:
         """Return the reason that a number above the limit is."""
-        return f"{self.found()}, above {self.at_most:g}"
+        return f"{self.value_in_words()}, above {self.at_most:g}"
 
 
 def outcome_of(limits: Iterable[LimitResult]) -> OfGate:
@@ -99,7 +99,7 @@ class GateResult:
 
     def lines(self) -> list[str]:
         """Return a line about every limit, those that are not passed last."""
-        return [limit.told() for limit in sorted(self.limits, key=lambda limit: limit.outcome != PASSED)]
+        return [limit.sentence() for limit in sorted(self.limits, key=lambda limit: limit.outcome != PASSED)]
 
     def metrics(self) -> dict[str, float]:
         """Return the numbers that a tracker keeps: whether the gate is passed, and what each limit looks at."""
@@ -112,7 +112,7 @@ class GateResult:
         """Return what a tracker keeps as words: the outcome of the gate, and that of each limit with its reasons."""
         told: dict[str, list[str]] = {}
         for limit in self.limits:  # several may be on the same number
-            told.setdefault(f"orch.gate.{limit.name}", []).append(limit.told())
+            told.setdefault(f"orch.gate.{limit.name}", []).append(limit.sentence())
         return {"orch.gate": self.outcome, **{key: "; ".join(each) for key, each in told.items()}} if told else {}
 
     def to_json(self) -> dict[str, Any]:

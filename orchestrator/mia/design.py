@@ -175,7 +175,7 @@ class MiaDesign(ABC):
             :wanted
         ]
 
-    def judged(self, pool: int) -> list[Fitted]:
+    def models_judged(self, pool: int) -> list[Fitted]:
         """Return the models that attacks judge at the points of a pool: its targets, then null or own models."""
         return [*self.of(pool, "target"), *self.null_models(pool), *self.of(pool, "own")]
 
@@ -185,7 +185,7 @@ class MiaDesign(ABC):
         seed = derive_seed(self.plan.seed, "mia pool", pool)
         return canary_labels(labels, self.plan.split.canaries, len(self.classes), seed)
 
-    def asked(self, pool: int) -> Ids:
+    def boundary_points(self, pool: int) -> Ids:
         """Return the places (D,) in a pool of the points that are asked with hundreds of labels: no canaries.
 
         Half of them are members of a given target, so that no luck decides how well its promised rates are resolved.

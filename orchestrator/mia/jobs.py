@@ -128,7 +128,7 @@ class MiaJobs(MiaDesign, GivenJobs):
 
     def ask_job(self, pool: int) -> Job:
         """Return the job in which all models of a pool, and its null models, answer at its points and test points."""
-        asked = [self.trained(model).key for model in self.judged(pool)]
+        asked = [self.trained(model).key for model in self.models_judged(pool)]
         shadows = [self.train_job(model).key for model in self.of(pool, "shadow")]
         strangers = [self.train_job(model).key for model in self.strangers(pool)]
         document = {
@@ -148,12 +148,12 @@ class MiaJobs(MiaDesign, GivenJobs):
 
     def walk_job(self, pool: int) -> Job:
         """Return the job in which distances to boundaries are searched in the judged models of a pool."""
-        asked = [self.trained(model).key for model in self.judged(pool)]
+        asked = [self.trained(model).key for model in self.models_judged(pool)]
         document = {
             **self.about(pool),
             "judged": asked,
             "models": self.built["model"],
-            "asked": digest(self.asked(pool)),
+            "asked": digest(self.boundary_points(pool)),
             "known": digest(self.known_asked(pool)),
             "count": self.plan.audit.hop_skip_jump.points,
             "schedule": self.plan.audit.hop_skip_jump.schedule,
@@ -175,7 +175,7 @@ class MiaJobs(MiaDesign, GivenJobs):
             "fpr": list(audit.fpr),
             "pool": pool,  # a label, written into the table
             "judge": self.plan.judge,
-            "judged": [model.name for model in self.judged(pool)],
+            "judged": [model.name for model in self.models_judged(pool)],
             "seed": self.plan.seed,
             **({} if self.plan.target is None else {"by_chance": self.plan.target.by_chance, "level": audit.level}),
         }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def judged(table: pa.Table) -> list[Judged]:
+def scores_of(table: pa.Table) -> list[Judged]:
     """Return the scores of each setting and attack, canaries and null models left out; what varies is the pool.
 
     Both targets of a pool hang on the same draw of a half, so that an interval takes them together.
@@ -26,4 +26,4 @@ def judged(table: pa.Table) -> list[Judged]:
     return [replace(each, cluster=each.target // 2) for each in judged_rows(asked, member)]
 
 
-SCORES = ScoresTable(frozenset({"setting", "attack", "role", "pool", "target", "canary", "member", "score"}), judged)
+SCORES = ScoresTable(frozenset({"setting", "attack", "role", "pool", "target", "canary", "member", "score"}), scores_of)

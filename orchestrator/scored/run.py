@@ -17,7 +17,7 @@ from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
 from orchestrator.engine.run.output_folder import make_ready
 from orchestrator.engine.store.payloads import pack_table
-from orchestrator.judgement.gate import gates_of, judged
+from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.report.judged import DECISION
 from orchestrator.scored.attacks import Attack
 from orchestrator.scored.headline import HEADLINE
@@ -52,7 +52,7 @@ def score(
     asked = questions(queried(judged_of(table, KIND)))
     document = replace(result, fingerprints=Fingerprints(data=None, **asked)).document()
     if gates:
-        document["gate"] = judged(gates, HEADLINE, names, document).to_json()
+        document["gate"] = judge_gates(gates, HEADLINE, names, document).to_json()
     if out is not None:
         make_ready(out)
         files = {SCORES: pack_table(table), RESULT: json.dumps(document, indent=1).encode()}

@@ -254,7 +254,7 @@ class TmiaDesign(ABC):
         """The side whose models are asked: that of the candidates but in mode II."""
         return "other" if self.plan.audit.mode == "II" else "own"
 
-    def asked(self, group: Group) -> list[Fitted]:
+    def models_of(self, group: Group) -> list[Fitted]:
         """Return the models of a group that are asked."""
         return [model for model in self.models.values() if model.side == self.asked_side and model.group == group]
 
@@ -324,7 +324,7 @@ class TmiaDesign(ABC):
 
         A given model is a unit by itself, so that what it is asked does not depend on the controls beside it.
         """
-        models = self.asked(group)[:most]
+        models = self.models_of(group)[:most]
         alone = [[model] for model in models if model.name == GIVEN]
         models = models[len(alone) :]
         return [*alone, *(models[at : at + MODELS_PER_UNIT] for at in range(0, len(models), MODELS_PER_UNIT))]

@@ -286,7 +286,7 @@ class TmiaJobs(GivenJobs, TmiaDesign, OneArchitecture):
     @cached_property
     def _select_job(self) -> Job:
         asked = self.reference_posteriors()
-        models = [self.train_job(model).key for model in self.asked("reference")]
+        models = [self.train_job(model).key for model in self.models_of("reference")]
         document = {
             "posteriors": asked,
             "models": models,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SELECTED = "q_"
 
 
-def judged(table: pa.Table) -> list[Judged]:
+def scores_of(table: pa.Table) -> list[Judged]:
     """Return, for each setting, selection and attack, what the attack said of the targets.
 
     As in the cells of the table: ranked attacks score by their p-value, a statistic that failed lies below all others,
@@ -56,5 +56,5 @@ def _on(table: pa.Table, chosen: Bools, selection: str) -> list[Judged]:
 
 
 SCORES = ScoresTable(
-    frozenset({"setting", "attack", "group", "model", "candidate", "member", "statistic"}), judged, shadows=SHARED
+    frozenset({"setting", "attack", "group", "model", "candidate", "member", "statistic"}), scores_of, shadows=SHARED
 )

@@ -15,7 +15,7 @@ def published(design: TmiaJobs) -> list[Published]:
     side = design.asked_side
     data, classes = design.data_of_side(side), design.classes(side)
     found = []
-    for number, model in enumerate(design.asked("target")):
+    for number, model in enumerate(design.models_of("target")):
         job = design.train_job(model)
         made = "student" if design.student(model) else "target"
         found.append(

@@ -40,7 +40,7 @@ def make_perform(team: Team) -> Perform:
     def perform(job: Job) -> None:
         assert isinstance(job, TeamJob)
         if team.leads and not job.alone:
-            team.told(job)
+            team.from_first(job)
         folder = Path(job.folder)
         first = began(folder, job, team) == 1
         total = torch.zeros(1)

@@ -125,7 +125,7 @@ class Group:
 def talk(rank: int, meeting: str, secret: str, place: str) -> None:
     meet_at(meeting, secret)
     with joined(2 + rank, 2, gpus=False) as team:
-        said = team.told("the first one's word" if team.leads else None)
+        said = team.from_first("the first one's word" if team.leads else None)
         Path(place, f"{team.rank} of {team.size}").write_text(f"{said} by {os.environ[INTERFACES[0]]}")
 
 
@@ -178,13 +178,13 @@ def test_what_a_stranger_tells_a_team_is_not_unpickled(monkeypatch: pytest.Monke
     for signature in (b"", Team(0, 2, key=b"another")._sign(data)):
         said[:] = [signature, data]
         with pytest.raises(Stranger):
-            team.told()
+            team.from_first()
     assert not opened
     said[:] = [Team(0, 2, key=b"of the team")._sign(data), data]
-    assert team.told() == "opened"
+    assert team.from_first() == "opened"
     said[:] = [b"", data]
     with pytest.raises(ValueError, match="share a secret"):
-        Team(1, 2).told()
+        Team(1, 2).from_first()
 
 
 def test_interfaces_are_found_by_their_address() -> None:

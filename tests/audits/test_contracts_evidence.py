@@ -67,8 +67,8 @@ def test_a_target_is_asked_as_often_as_the_kind_says_and_only_about_its_own_cand
     found = KINDS[name]().gather(replace(scene.case(name), labels=asked, earlier=earlier))
     for owner, oracle in asked.items():
         own = scene.questions.owner == owner
-        assert set(oracle.counter.asked(scene.questions.ids[own]).tolist()) == {cost}
-        assert set(oracle.counter.asked(scene.questions.ids[~own]).tolist()) == {0}
+        assert set(oracle.counter.queries_spent(scene.questions.ids[own]).tolist()) == {cost}
+        assert set(oracle.counter.queries_spent(scene.questions.ids[~own]).tolist()) == {0}
     assert found.arrays()["queries"].tolist() == [cost] * CANDIDATES
 
 

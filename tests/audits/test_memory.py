@@ -103,7 +103,7 @@ def test_oracles_answer_alike_with_less_memory() -> None:
     oracles = [label_oracle(model, chunk=64) for model in (wide, narrow)]
     labels = [oracle.ask(x[:, None], ids) for oracle in oracles]
     assert torch.equal(labels[0], labels[1])
-    assert all((oracle.counter.asked(ids) == 1).all() for oracle in oracles)
+    assert all((oracle.counter.queries_spent(ids) == 1).all() for oracle in oracles)
     posteriors = [posterior_oracle(model, chunk=64).ask(x, ids) for model in (wide, narrow)]
     torch.testing.assert_close(posteriors[0], posteriors[1])
     torch.testing.assert_close(logits(wide, x), logits(narrow, x))

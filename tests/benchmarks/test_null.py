@@ -52,13 +52,13 @@ def test_no_target_of_tmia_was_trained_on_a_candidate():
     assert sets.membership.any(axis=0).all()
     assert not np.isin(sets.target, sets.candidates).any()
     assert np.isin(sets.target, sets.filler).all()
-    assert all(not np.isin(model.train, sets.candidates).any() for model in design.asked("target"))
+    assert all(not np.isin(model.train, sets.candidates).any() for model in design.models_of("target"))
 
 
 def test_targets_of_gnq_are_trained_on_another_pool_before_and_behind_defences():
     design = laid_out(GNQ, **{"split.pools": 4})
     for model in design.models.values():
-        own = np.isin(design.source(model), design.asked(model)["own"])
+        own = np.isin(design.source(model), design.points_by_name(model)["own"])
         assert own.all() if model.group == "shadow" else not own.any()
         assert np.array_equal(design.points(model), design.source(model)[model.half])
     for pool in range(4):
@@ -85,7 +85,7 @@ def test_no_judged_model_of_mia_was_trained_on_a_point_that_it_is_asked_about():
     design = laid_out(MIA, **{"split.canaries": 0, "split.null_models": 2})
     for pool in range(4):
         asked = design.drawn.pools[pool]
-        judged = design.judged(pool)
+        judged = design.models_judged(pool)
         assert [model.pool == pool for model in judged] == [True, True, False, False]
         for model in judged:
             trained = design.models[model.name]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.judgement.gate import gates_of, judged
+from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.kinds import kind_named, plan_from
 from orchestrator.report import writing
 from orchestrator.report.result import read_result
@@ -40,7 +40,7 @@ def write_page(out: Path) -> None:
     document, kind = read_result(out), kind_named("apollo")
     plan = plan_from(document["plan"])
     gates = gates_of(["auc=0.6", "posteriors.auc=0.95"], kind.headline, plan)
-    document["gate"] = judged(gates, kind.headline, plan, document).to_json()
+    document["gate"] = judge_gates(gates, kind.headline, plan, document).to_json()
     (out / "result.json").write_text(json.dumps(document), encoding="utf-8")
     rng = np.random.default_rng(0)
     pictures = {point["point_id"]: rng.random((14, 14)) for point in document["exposed"]["points"]}

@@ -24,7 +24,7 @@ from orchestrator.engine.plan.sweep_files import sweep_named
 from orchestrator.engine.run.run import Run
 from orchestrator.engine.run.search_checks import head_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
-from orchestrator.engine.run.taking import taken
+from orchestrator.engine.run.taking import hold_folder
 from orchestrator.kinds import load_plan
 from tests.cases.runs import audited, draw_only
 from tests.cases.smallest_plans import ALL_DEFENCES, GNQ
@@ -133,7 +133,7 @@ def test_a_search_of_other_trials_is_refused_and_its_folder_left_alone(tmp_path:
         "samples: 2, search: optuna, metric: none.lira.naive.auc}"
     )
     wanted, plan = sweep_named(str(file)), planned("gnq-smoke", None, 0, tmp_path / "store")
-    with taken(out, plan, force=False, sweep=wanted) as claim:
+    with hold_folder(out, plan, force=False, sweep=wanted) as claim:
         assert wanted.search is not None
         claim()
     Journal(out / JOURNAL_FILE, head_of(wanted.search, plan)).begin()

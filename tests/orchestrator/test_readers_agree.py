@@ -35,7 +35,7 @@ from orchestrator.gnq.given.page import words as given_words
 from orchestrator.gnq.page import verdict as gnq_words
 from orchestrator.gnq.result import judging as gnq_judging
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.gate import gates_of, judged
+from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.judgement.gate_result import GateResult
 from orchestrator.judgement.lines import breaks
 from orchestrator.judgement.rows import LEAK, UNTOLD
@@ -502,7 +502,7 @@ def gated(document: Document) -> Document:
     if names is None:
         plan = plan_from(document["plan"])
     gates = gates_of(list(dict.fromkeys(texts)), headline, names if plan is None else plan)
-    return document | {"gate": judged(gates, headline, names if plan is None else plan, document).to_json()}
+    return document | {"gate": judge_gates(gates, headline, names if plan is None else plan, document).to_json()}
 
 
 def outputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

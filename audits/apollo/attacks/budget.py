@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from audits.apollo.attacks.base import Finding
-from audits.apollo.attacks.calibration import features, fitted, judged
+from audits.apollo.attacks.calibration import features, fitted, log_odds_of
 from audits.apollo.evidence.parts import Walks
 from audits.arrays import Bools, Floats, Ids
 from audits.errors import BadInput
@@ -37,7 +37,7 @@ def walk_at_budget(walks: Walks, number: int, head: int, share: int) -> tuple[Fl
     ]
     rows, target = features(walks.pseudo, blocks), features(walks.target[number], blocks)
     fit = fitted(rows[other], walks.inside[other], walks.outside[other])
-    return judged(rows[number], target, walks.inside[number], walks.outside[number], fit)
+    return log_odds_of(rows[number], target, walks.inside[number], walks.outside[number], fit)
 
 
 def telling(pseudo: Bools, inside: Bools, outside: Bools, head: int, share: int) -> Ids:

@@ -50,7 +50,7 @@ def weighed(rows: Floats, asked: Floats, inside: Bools, outside: Bools, queries:
     """
     fits = [fitted(*group) for group in zip(rows, inside, outside, strict=True)]
     groups = zip(rows, asked, inside, outside, reversed(fits), strict=True)
-    return Finding.of_parts([judged(*group) for group in groups], queries)
+    return Finding.of_parts([log_odds_of(*group) for group in groups], queries)
 
 
 def fitted(rows: Floats, inside: Bools, outside: Bools) -> Fit:
@@ -59,7 +59,7 @@ def fitted(rows: Floats, inside: Bools, outside: Bools) -> Fit:
     return fit_logistic(known[chosen], inside[chosen])
 
 
-def judged(rows: Floats, asked: Floats, inside: Bools, outside: Bools, fit: Fit) -> tuple[Floats, Floats]:
+def log_odds_of(rows: Floats, asked: Floats, inside: Bools, outside: Bools, fit: Fit) -> tuple[Floats, Floats]:
     """Return log-odds of "forgotten" of the target in each place (S, K) and of pseudo-targets outside (any length)."""
     known = beside(rows, (inside, outside))
     places, width = stand_ins(outside), asked.shape[-1]

@@ -79,7 +79,7 @@ def search_chunk(
     value_range: tuple[float, float] | None,
 ) -> Trace:
     """Return the trace of the candidates ``rows``; see ``search``."""
-    asked = shadows.asked(rows)
+    asked = shadows.models_for(rows)
     origin = x.unsqueeze(1).expand(-1, 2, -1)
     moved = origin.clone()
     inputs, radius, confidence = [], [], []

@@ -54,7 +54,7 @@ class Shadows:
         """(m, K) bool: shadow i never saw candidate k."""
         return ~self.inside if self.outside is None else self.outside
 
-    def asked(self, rows: torch.Tensor) -> Asked:
+    def models_for(self, rows: torch.Tensor) -> Asked:
         """Return who is asked about the candidates ``rows``.
 
         Indices are worked out on the host: a GPU would let it wait for each of them, in every step.

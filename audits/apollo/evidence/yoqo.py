@@ -74,7 +74,7 @@ def crafted_chunk(
     value_range: tuple[float, float] | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return x' (k, dimensions) and the mean out-confidence in y (k,) of the candidates ``rows``."""
-    asked = shadows.asked(rows)
+    asked = shadows.models_for(rows)
     instead = runner_up(shadows, asked.outside, x, y)
     descend = with_masks if x.is_cuda else with_fewer
     moved = descend(shadows, rows, x, y, instead, value_range)
@@ -95,7 +95,7 @@ def with_fewer(
         left = going.nonzero().squeeze(1)
         if len(left) == 0:
             break
-        value, gradient = descent(shadows, shadows.asked(rows[left]), moved[left], y[left], instead[left])
+        value, gradient = descent(shadows, shadows.models_for(rows[left]), moved[left], y[left], instead[left])
         still = value >= ENOUGH
         going[left] = still
         ahead = (moved[left] - LEARNING_RATE * gradient)[still]
@@ -112,7 +112,7 @@ def with_masks(
     value_range: tuple[float, float] | None,
 ) -> torch.Tensor:
     """Return x' (k, dimensions); all candidates are asked about in all steps, so that no step waits for a GPU."""
-    asked = shadows.asked(rows)
+    asked = shadows.models_for(rows)
     moved, going = x.clone(), torch.ones_like(y, dtype=torch.bool)
     for _ in range(STEPS):
         value, gradient = descent(shadows, asked, moved, y, instead)

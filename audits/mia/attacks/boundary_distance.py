@@ -41,10 +41,10 @@ class BoundaryDistance(Attack):
         seen = case.distances
         if seen is None:
             raise BadInput(f"attack {self.name} reads distances, which are missing")
-        return against_known(found(seen.distance), found(seen.known), seen.points, seen.queries)
+        return against_known(fill_missing(seen.distance), fill_missing(seen.known), seen.points, seen.queries)
 
 
-def found(distance: Floats) -> Floats:
+def fill_missing(distance: Floats) -> Floats:
     """Return distances (A, D) with the smallest of the row in the place of each that is NaN, 0 in a row of NaN."""
     known = np.isfinite(distance)
     least = np.where(known, distance, np.inf).min(axis=1, keepdims=True)

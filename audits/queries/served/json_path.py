@@ -33,7 +33,7 @@ def parsed(path: str) -> tuple[str | int | Every, ...]:
     return tuple(steps)
 
 
-def found(document: Any, steps: tuple[str | int | Every, ...], at: str = "$") -> Any:
+def look_up(document: Any, steps: tuple[str | int | Every, ...], at: str = "$") -> Any:
     """Return what lies at ``steps``; each ``[*]`` makes a list, one inside the other. Raises Unreadable."""
     if not steps:
         return document
@@ -43,14 +43,14 @@ def found(document: Any, steps: tuple[str | int | Every, ...], at: str = "$") ->
             raise Unreadable(f"{kind(document)} at {at}, not an object with {step!r}")
         if step not in document:
             raise Unreadable(f"no {step!r} at {at}; there is {', '.join(map(repr, list(document)[:5])) or 'nothing'}")
-        return found(document[step], rest, f"{at}.{step}")
+        return look_up(document[step], rest, f"{at}.{step}")
     if not isinstance(document, list):
         raise Unreadable(f"{kind(document)} at {at}, not a list")
     if isinstance(step, int):
         if not -len(document) <= step < len(document):
             raise Unreadable(f"a list of {len(document)} at {at}, which has no item {step}")
-        return found(document[step], rest, f"{at}[{step}]")
-    return [found(item, rest, f"{at}[{place}]") for place, item in enumerate(document)]
+        return look_up(document[step], rest, f"{at}[{step}]")
+    return [look_up(item, rest, f"{at}[{place}]") for place, item in enumerate(document)]
 
 
 def kind(value: Any) -> str:

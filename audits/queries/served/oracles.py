@@ -15,7 +15,7 @@ from audits.errors import BadInput
 from audits.queries.oracles import Answer, LabelOracle, PosteriorOracle
 from audits.queries.served.connection import Connection
 from audits.queries.served.endpoint import Endpoint
-from audits.queries.served.json_path import Unreadable, found, kind
+from audits.queries.served.json_path import Unreadable, kind, look_up
 from audits.queries.served.keys import input_keys
 from audits.queries.served.patience import Pace, Patience
 from audits.queries.served.reading import Reading
@@ -94,7 +94,7 @@ class Served:
             document = json.loads(reply)
         except (ValueError, RecursionError):
             raise Unreadable(f"no JSON but {reply[:60]!r}") from None
-        answers = found(document, self.endpoint.steps)
+        answers = look_up(document, self.endpoint.steps)
         if self.endpoint.single:
             return [answers]
         if not isinstance(answers, list):
@@ -166,7 +166,7 @@ def replayed(path: str | os.PathLike[str], reading: Reading | None) -> tuple[Ans
 
 def labels_of(answers: Answers, reading: Reading, budget: int | None) -> LabelOracle:
     """Return an oracle of the labels in ``answers``."""
-    return LabelOracle(tensors_of(answers, lambda found: torch.from_numpy(reading.labels(found))), budget)
+    return LabelOracle(tensors_of(answers, lambda look_up: torch.from_numpy(reading.labels(look_up))), budget)
 
 
 def posteriors_of(answers: Answers, reading: Reading, budget: int | None) -> PosteriorOracle:
@@ -180,7 +180,7 @@ def logits_of(answers: Answers, reading: Reading, budget: int | None) -> Posteri
     """Return an oracle of the logits in ``answers``."""
     if reading.gives != "logits":
         raise BadInput(f"the server is said to give {reading.gives}; logits need gives=logits")
-    return PosteriorOracle(tensors_of(answers, lambda found: torch.from_numpy(reading.scores(found))), budget)
+    return PosteriorOracle(tensors_of(answers, lambda look_up: torch.from_numpy(reading.scores(look_up))), budget)
 
 
 def tensors_of(answers: Answers, read: Callable[[list[Any]], torch.Tensor]) -> Answer:

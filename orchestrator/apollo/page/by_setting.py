@@ -60,7 +60,9 @@ def area_entry(row: AttackRow, *, best: bool = False) -> Entry:
 
 def difference_grids(run: ApolloRun, attack: str) -> list[Grid]:
     """Return what each setting adds to the main one, and the attack to random directions, paired over targets."""
-    areas = {(cell.setting, cell.unlearner, cell.attack): per_target_auc(cell) for cell in judged(run, attack)}
+    areas = {
+        (cell.setting, cell.unlearner, cell.attack): per_target_auc(cell) for cell in cells_by_setting(run, attack)
+    }
     changes, gains = {}, {}
     for setting in run.settings:
         for name in unlearners_of(run):
@@ -114,7 +116,7 @@ def overview_grid(run: ApolloRun) -> Grid | None:
     return grid("settings", "AUC by setting", columns, body)
 
 
-def judged(run: ApolloRun, attack: str) -> list[Cell]:
+def cells_by_setting(run: ApolloRun, attack: str) -> list[Cell]:
     """Return the cells of all settings of ``attack`` and of its control; none where the run kept no scores."""
     if not run.scores:
         return []

@@ -29,7 +29,7 @@ def figure_name(row: RadiusRow) -> str:
     return f"radii_{row.unlearner}" + ("" if row.reference == "retrain" else f"_{row.reference}")
 
 
-def told(points: RadiusPoints, side: Side) -> NDArray[np.str_]:
+def statements(points: RadiusPoints, side: Side) -> NDArray[np.str_]:
     """Return what labels say of each interval of a side."""
     kept = points.answer_under if side == "under" else points.answer_over
     return np.array([answer or "" for answer in kept], dtype=str)
@@ -60,7 +60,7 @@ def method_radii(points: RadiusPoints) -> Figure | None:
     panels = figure.subplots(len(sides), 1, squeeze=False)[:, 0]
     for axes, side in zip(panels, sides, strict=True):
         span, radius = columns(points, side)
-        answer = told(points, side)
+        answer = statements(points, side)
         real = answer != ""
         order = np.lexsort([radius, np.where(real, span[:, 0], np.inf)])
         shown = order[(real | np.isfinite(radius))[order]]

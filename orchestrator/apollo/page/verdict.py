@@ -135,18 +135,18 @@ def _exposed(run: ApolloRun) -> list[Sentence]:
         {
             row.setting
             for row in run.result.discoveries
-            if _found(row) and row.setting != exposed.setting and not run.control_of(row.unlearner, row.setting)
+            if _is_found(row) and row.setting != exposed.setting and not run.control_of(row.unlearner, row.setting)
         }
     )
     more = f" Points are found in other settings: {', '.join(elsewhere)} (table under Settings)." if elsewhere else ""
     if not any(row.discoveries for row in rows.values()):
         text = "No single point is found with that certainty. Whatever leaks shows only on average."
         return [Sentence("leak" if elsewhere else "plain", head, text + more)]
-    leaks = any(_found(row) for name, row in rows.items() if not run.control_of(name, row.setting))
+    leaks = any(_is_found(row) for name, row in rows.items() if not run.control_of(name, row.setting))
     return [Sentence("leak" if leaks else "plain", head, f"Still detectable: {', '.join(parts)}.{more}")]
 
 
-def _found(row: DiscoveryRow) -> bool:
+def _is_found(row: DiscoveryRow) -> bool:
     """Say whether forgotten points are found by p-values that hold."""
     return row.discoveries > row.false and not row.void
 

@@ -64,7 +64,7 @@ def request_rows(cell: Cell, targets: Watched) -> list[RequestRow]:
     """Return one row for each forget candidate of a setting, of any of whose cells ``cell`` is."""
     found: list[RequestRow] = []
     for target, arrays in targets.items():
-        rows, places = asked(cell, target, arrays)
+        rows, places = candidates_of(cell, target, arrays)
         share = percentile(arrays[RANKING])
         found += [
             RequestRow(
@@ -90,7 +90,7 @@ def correlation_rows(cell: Cell, targets: Watched, level: float) -> list[Request
     """
     each: dict[str, list[float]] = {name: [] for name in SCORES}
     for target, arrays in targets.items():
-        rows, places = asked(cell, target, arrays)
+        rows, places = candidates_of(cell, target, arrays)
         for name in SCORES:
             each[name] += spearman(arrays[name][places][None], cell.scores[rows][None]).tolist()
     found: list[RequestCorrelationRow] = []
@@ -111,7 +111,9 @@ def correlation_rows(cell: Cell, targets: Watched, level: float) -> list[Request
     return found
 
 
-def asked(cell: Cell, target: int, arrays: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def candidates_of(
+    cell: Cell, target: int, arrays: Mapping[str, NDArray[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of a target's forget candidates in ``cell``, and the places of these points in ``arrays``."""
     rows = np.flatnonzero(cell.member & (cell.target == target))
     order = np.argsort(arrays["point_id"])

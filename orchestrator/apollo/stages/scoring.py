@@ -50,7 +50,7 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
 
     def rows(name: str) -> pa.Table:
         attack = ATTACKS[name]()
-        finding = judged(attack, found, three_groups=bool(asked.retained.any()))
+        finding = finding_of(attack, found, three_groups=bool(asked.retained.any()))
         return score_rows(job.label, attack, finding, asked, labels, job.shadow_set, rates)
 
     attempts = Attempts()
@@ -90,7 +90,7 @@ def evidence(context: Context, job: Job, asked: Candidates) -> Evidence:
     return Evidence(parts, asked.forgotten, asked.unseen)
 
 
-def judged(attack: Attack, found: Evidence, *, three_groups: bool) -> Finding:
+def finding_of(attack: Attack, found: Evidence, *, three_groups: bool) -> Finding:
     """Return the finding of ``attack``, with the log-odds of three groups if asked for and it tells them apart."""
     finding = attack.judge(found)
     if not (three_groups and attack.name in THREE_GROUPS):

@@ -69,7 +69,7 @@ def limit_cases(name: str, gate: GateResult) -> Iterator[ET.Element]:
     for limit in gate.limits:
         case = test_case(f"{name}.gate", limit.limit)
         if limit.outcome == PASSED:
-            ET.SubElement(case, "system-out").text = xml(limit.found())
+            ET.SubElement(case, "system-out").text = xml(limit.value_in_words())
         else:
             tell(case, "failure" if limit.outcome == FAILED else "error", limit.outcome, limit.why)
         yield case

@@ -89,10 +89,10 @@ def same_sweep(one: Sweep, other: Sweep) -> bool:
     """Say whether two sweeps run the same settings, or search the same space alike; either may go on for longer."""
     if not (one.text and other.text):  # what a function says depends on its plan
         return one is other
-    return _told(one) == _told(other)
+    return _identity(one) == _identity(other)
 
 
-def _told(sweep: Sweep) -> tuple[Search | None, Settings]:
+def _identity(sweep: Sweep) -> tuple[Search | None, Settings]:
     """Return what tells the sweep of a file from others: all but how many settings are drawn, and in what time."""
     search = sweep.search
     if search is None or search.samples is None:

@@ -148,7 +148,7 @@ def rehearsing(kind: Kind) -> Kind:
     return found
 
 
-def told(
+def choice_entry(
     choice: Choice,
     selection: Selection,
     values: Mapping[str, Sequence[float]],

@@ -38,7 +38,7 @@ class PartTrial:
         contexts = replace(self.contexts, plans=plans, owner=owner)
         opened = [_Opened(contexts, contexts.open(name)) for name in plans]
         for rung in self.rungs:
-            numbers = [each.judged(rung, whole=rung == self.rungs[-1]) for each in opened]
+            numbers = [each.numbers_on(rung, whole=rung == self.rungs[-1]) for each in opened]
             yield {"parts": rung, "numbers": means(numbers), "seconds": time.perf_counter() - begin}
 
 
@@ -51,7 +51,7 @@ class _Opened:
         self.jobs = list(context.laid_out.jobs())
         self.done: set[str] = set()
 
-    def judged(self, parts: int, *, whole: bool) -> dict[str, float]:
+    def numbers_on(self, parts: int, *, whole: bool) -> dict[str, float]:
         """Do the jobs of the first ``parts`` parts, or all that there are; return the numbers on these."""
         wanted = self.jobs if whole else judging(self.contexts.kind, self.jobs, parts)
         for job in wanted:

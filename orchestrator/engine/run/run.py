@@ -40,7 +40,7 @@ from orchestrator.engine.run.workers import hire
 from orchestrator.engine.setting import Setting, plans_of
 from orchestrator.engine.store.inventory import size_text
 from orchestrator.engine.store.store import Store, default_store_uri
-from orchestrator.judgement.gate import Gate, judged
+from orchestrator.judgement.gate import Gate, judge_gates
 from tune_spaces.registry import Settings, Sweep
 from tune_spaces.space import Search
 
@@ -375,7 +375,7 @@ class Run:
             if verdict := page.verdict(document):
                 document["verdict"] = verdict
             if self.gates:
-                document["gate"] = judged(self.gates, self.kind.headline, self.plan, document).to_json()
+                document["gate"] = judge_gates(self.gates, self.kind.headline, self.plan, document).to_json()
             document["seconds"] = round(time.perf_counter() - self.begin, 3)
             document["date"] = datetime.now(UTC).isoformat(timespec="seconds")
             with Drawing(self.out, private=self.aggregate_only) as self.drawing:

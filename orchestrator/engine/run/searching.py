@@ -70,7 +70,7 @@ class Searching:
         asha = self.search.scheduler
         self.rungs = rungs(self.parts, asha.grace, asha.reduction) if asha else [self.parts]
         journal = Journal(self.out / JOURNAL_FILE, head_of(self.search, self.plan))
-        new = partial(Ledger, self.search, self.samples, self.parts, journal, describe=self.describe, tell=self.told)
+        new = partial(Ledger, self.search, self.samples, self.parts, journal, describe=self.describe, tell=self.hear)
         self.ledger, anew = new(self.halving()), False
         try:
             journal.check(self.samples)
@@ -241,7 +241,7 @@ class Searching:
             self.names[trial.number] = f"{name} (trial {trial.number})" if taken else name
         return self.names[trial.number]
 
-    def told(self, trial: Trial) -> None:
+    def hear(self, trial: Trial) -> None:
         """Hear of a change of a trial: page and tracker are told, and what it made is known to be there."""
         if trial.state in ENDED and trial.repeats is None:
             for setting in self.settings_of(trial):

@@ -14,7 +14,7 @@ from orchestrator.engine.jobs.job import Job
 from orchestrator.engine.kind import Finished, Kind, Tuning
 from orchestrator.engine.plan.base import BasePlan
 from orchestrator.engine.plan.distinct import told_same
-from orchestrator.engine.run.choice import Choice, rehearsing, selection_of, told
+from orchestrator.engine.run.choice import Choice, choice_entry, rehearsing, selection_of
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.crew import Crew
 from orchestrator.engine.run.output_folder import TUNED_FILE, Claim, no_claim
@@ -165,7 +165,9 @@ class Selecting(Run):
         self.on_targets = {
             setting.name: selection.on_targets(setting, finished.scores, choice.metric) for setting in finished.settings
         }
-        return {"selection": told(choice, selection, self.values, self.on_targets, float(self.plan.audit.level))}
+        return {
+            "selection": choice_entry(choice, selection, self.values, self.on_targets, float(self.plan.audit.level))
+        }
 
 
 def lacking(found: Mapping[str, Mapping[int, float]], own: str, unit: str) -> dict[str, str]:

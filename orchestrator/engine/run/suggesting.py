@@ -78,7 +78,7 @@ def _from_optuna(search: Search, trials: Sequence[Trial], seed: int) -> tuple[di
             sampler = optuna.samplers.TPESampler(seed=seed % 2**32)
             study = optuna.create_study(directions=directions, sampler=sampler)
             for trial in trials:
-                study.add_trial(_told(search, trial))
+                study.add_trial(_as_optuna(search, trial))
             asked = study.ask()
             changes: dict[str, Any] = {}
             for dimension in search.space.in_order():
@@ -90,7 +90,7 @@ def _from_optuna(search: Search, trials: Sequence[Trial], seed: int) -> tuple[di
         optuna.logging.set_verbosity(before)
 
 
-def _told(search: Search, trial: Trial) -> optuna.trial.FrozenTrial:
+def _as_optuna(search: Search, trial: Trial) -> optuna.trial.FrozenTrial:
     """Return a trial as Optuna keeps it: with a value, pruned at a part, failed, or still running."""
     import optuna
 

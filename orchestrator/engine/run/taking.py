@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def taken(
+def hold_folder(
     folder: Path, plan: BasePlan, *, force: bool, sweep: Sweep | None = None, goal: Goal | None = None
 ) -> Iterator[Claim]:
     """Hold ``folder`` until a run of ``plan`` is over; yields what claims it, and keeps ``sweep`` and ``goal`` there.

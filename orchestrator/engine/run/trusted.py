@@ -40,26 +40,26 @@ class TrustedContexts(OpenContexts):
         perform = super().__call__(mates)
 
         def perform_as_allowed(job: Job) -> None:
-            with self.asked():
+            with self.ask_driver():
                 perform(job)
 
         return perform_as_allowed
 
     def do(self, context: WorkerContext[Any], job: Job) -> None:
         """Do ``job``; raises Elsewhere while another driver on the same store does it."""
-        with self.asked():
+        with self.ask_driver():
             super().do(context, job)
 
     def open(self, plan_hash: str, lately: Recent | None = None) -> WorkerContext[Any]:
         """Return the context of one plan, whose store is opened as the driver's user would."""
         remember(self.credentials)  # the places of masked addresses are asked about
-        with self.asked(), holding(self.trust):
+        with self.ask_driver(), holding(self.trust):
             permission.require_permission(list(code_of(self.plans[plan_hash])))
             require_allowed(self.kind.check(self.plans[plan_hash], ()))
             return super().open(plan_hash, lately)
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def ask_driver(self) -> Iterator[None]:
         """Ask about code and addresses whom the driver asks."""
         with ExitStack() as stack:
             if self.may_run is not None:

@@ -161,7 +161,7 @@ class WorkerContext(Generic[D]):
         begin = time.perf_counter()
         team = self.team_of(job)
         if team.size > 1:
-            team.told(job)
+            team.from_first(job)
         minutes = self.plan.compute.checkpoint_minutes
         kept = JobKeeper(self.store, job.stage, job.key, minutes) if minutes else None
         files = self.made(job, kept)

@@ -48,7 +48,8 @@ def finished(
     """Return the files of a trained model: weights, logits where it is asked, how well it fits, ``measured`` beside."""
     design = context.design
     answers: dict[str, NDArray[Any]] = {
-        name: logits(found, tensors(context, ids).x).float().cpu().numpy() for name, ids in design.asked(model).items()
+        name: logits(found, tensors(context, ids).x).float().cpu().numpy()
+        for name, ids in design.points_by_name(model).items()
     }
     answers["kept"] = model.half if kept is None else kept
     metrics = {

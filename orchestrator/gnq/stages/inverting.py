@@ -72,13 +72,13 @@ def invert(context: Context, job: Job) -> dict[str, bytes]:
         sought = most_exposed(context, target, asked.images)
         seen = {"image": sought.images, "class_mean": sought.class_means, "start": sought.start}
         for name, model in ((OWN, target), (TWIN, twin)):
-            seen[name], sure = found(context, model, job.label, sought, asked.settings, seed)
+            seen[name], sure = reconstruct(context, model, job.label, sought, asked.settings, seed)
             rows += [
                 {"target": target.index, "model": name, **row} for row in likeness(context, sought, seen[name], sure)
             ]
         if job.label == NONE:
             unsearched = replace(asked.settings, steps=0, starts=1)
-            given, sure = found(context, target, job.label, sought, unsearched, seed)
+            given, sure = reconstruct(context, target, job.label, sought, unsearched, seed)
             rows += [{"target": target.index, "model": START, **row} for row in likeness(context, sought, given, sure)]
         for name, value in seen.items():
             images.setdefault(name, []).append(value.float().cpu())
@@ -103,7 +103,7 @@ def most_exposed(context: Context, target: Watched, count: int) -> Sought:
     return Sought(pool[places], y[places].tolist(), x[places], torch.stack(means), x[~own].mean(0), counts)
 
 
-def found(
+def reconstruct(
     context: Context, model: Watched, arm: str, sought: Sought, settings: InversionSettings, seed: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return what a model gives at the classes of the images sought: (K, C, H, W), and how sure it is of each (K,)."""

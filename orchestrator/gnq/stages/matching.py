@@ -67,7 +67,7 @@ def match(context: Context, job: Job) -> dict[str, bytes]:
     told, pictures = [], []
     for target in design.of(job.unit, "target"):
         sample = drawn(context, target)
-        rows, images = found(context, target, sample, job.shard)
+        rows, images = rows_and_images(context, target, sample, job.shard)
         told.append({"target": target.index, **scores(context, target, sample, job.shard), "found": rows})
         pictures.append({"image": sample.x, **images})
     arrays = {name: torch.stack([each[name] for each in pictures]).float().cpu().numpy() for name in pictures[0]}
@@ -107,7 +107,7 @@ def scores(context: Context, target: Watched, sample: Sample, place: int) -> dic
     }
 
 
-def found(
+def rows_and_images(
     context: Context, target: Watched, sample: Sample, look: int
 ) -> tuple[list[dict[str, Any]], dict[str, torch.Tensor]]:
     """Return one row a batch size, method and gradient given, with SSIM and squared error of each point; and images."""
@@ -118,7 +118,7 @@ def found(
     model = made_auditable(weights_at(context, target, look))
     own = point_gradients(model, sample.x, sample.y, chunk)
     given = {OWN: own, OTHER: others(context, model, own, target, sample)}
-    rows, images = [told(sample, CLASS_MEAN, sample.class_means, value_range)], {CLASS_MEAN: sample.class_means}
+    rows, images = [likenesses(sample, CLASS_MEAN, sample.class_means, value_range)], {CLASS_MEAN: sample.class_means}
     for batch, method in settings(asked.batches, asked.methods):
         batches = torch.arange(asked.points, device=sample.y.device).reshape(-1, batch)
         parts = [mean_of(gradients, batches) for gradients in given.values()]
@@ -133,7 +133,9 @@ def found(
             part = slice(place * len(batches), (place + 1) * len(batches))
             ordered = in_order(seen[part], sample.x[batches]).flatten(0, 1)
             right = float((labels == known)[part].double().mean()) if batch == 1 and name == OWN else None
-            rows.append({"batch": batch, "method": method, **told(sample, name, ordered, value_range), "right": right})
+            rows.append(
+                {"batch": batch, "method": method, **likenesses(sample, name, ordered, value_range), "right": right}
+            )
             images[picture_name(batch, method, name)] = ordered
     return rows, images
 
@@ -149,7 +151,7 @@ def picture_name(batch: int, method: str, given: str) -> str:
     return f"{method}-{batch}-{given}"
 
 
-def told(sample: Sample, given: str, images: torch.Tensor, value_range: tuple[float, float]) -> dict[str, Any]:
+def likenesses(sample: Sample, given: str, images: torch.Tensor, value_range: tuple[float, float]) -> dict[str, Any]:
     """Return likeness of ``images`` to those of the sample, a number each."""
     images = images.clamp(*value_range)  # a mean may leave the range by rounding
     return {

@@ -115,11 +115,11 @@ def of_given(result: MiaResult, setting: str) -> list[Control]:
         "Members stand out the other way round: are the two lists swapped?",
     )
     held = "As far as intervals tell, target.members names its training points."
-    found += learnt(setting, result.judge, told(rows), told(own), held)
+    found += learnt(setting, result.judge, sightings(rows), sightings(own), held)
     unlike = unlike_fits(of_setting(result.fit, setting))
     return [*found, fitted(setting, unlike)] if unlike or own else found
 
 
-def told(rows: Iterable[MiaRow | OwnRow]) -> list[Told]:
+def sightings(rows: Iterable[MiaRow | OwnRow]) -> list[Told]:
     """Return what attacks see of members."""
     return [(row.attack, row.auc.value, row.auc.low, row.auc.high) for row in rows]

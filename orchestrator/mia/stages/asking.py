@@ -30,7 +30,7 @@ def ask(context: Context, job: Job) -> dict[str, bytes]:
     here, there = pool_points(context, job.unit).x, outside_points(context).x
     found = {}
     groups = {
-        JUDGED: design.judged(job.unit),
+        JUDGED: design.models_judged(job.unit),
         SHADOWS: design.of(job.unit, "shadow"),
         STRANGERS: design.strangers(job.unit),
     }

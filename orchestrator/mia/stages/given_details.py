@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def without_model(design: MiaDesign, case: Case) -> dict[str, Any]:
     """Return how well members are told from non-members of the pool by inputs and labels, with its interval."""
-    inputs, member = case.inputs, design.judged(0)[0].half
+    inputs, member = case.inputs, design.models_judged(0)[0].half
     assert inputs is not None, "inputs are read with the answers"
     seed = derive_seed(design.plan.seed, "mia blind")
     found = blind_auc(inputs.x, inputs.labels, member, seed, design.plan.audit.level)
@@ -34,7 +34,7 @@ def without_pairs(design: MiaDesign, case: Case, attack: str) -> list[dict[str, 
     needed, shadows = MIA_ATTACKS[attack].shadows, design.plan.split.shadows
     if not needed or shadows - 2 < needed:
         return []
-    half, rates = np.stack([model.half for model in design.judged(0)]), design.plan.audit.fpr
+    half, rates = np.stack([model.half for model in design.models_judged(0)]), design.plan.audit.fpr
     rows: list[dict[str, Any]] = [
         {"model": row, "auc": [], "calls": [{"fpr": rate, "inside": [], "outside": []} for rate in rates]}
         for row in range(len(half))

@@ -45,7 +45,7 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     budget: list[dict[str, Any]] = []
     without: list[dict[str, Any]] = []
     for name in design.plan.audit.attacks:
-        found = attempts.of(name, partial(judged, design, job.unit, case, name))
+        found = attempts.of(name, partial(finding_of, design, job.unit, case, name))
         if found is not None:
             findings[name] = found[0]
             budget += found[1]
@@ -62,7 +62,7 @@ def score(context: Context, job: Job) -> dict[str, bytes]:
     return {SCORES: pack_table(pa.concat_tables(tables)), DETAILS: pack_json(told), **attempts.files()}
 
 
-def judged(
+def finding_of(
     design: MiaDesign, pool: int, case: Case, attack: str
 ) -> tuple[Finding, list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the finding of an attack, what it finds with some of the shadows, and without each pair of them."""
@@ -78,7 +78,7 @@ def case_at(context: Context, pool: int) -> Case:
     distances = None
     if design.walks:
         walked = unpack_arrays(context.store.get("walk", design.walk_key(pool)).read(DISTANCES))
-        distances = Distances(design.asked(pool), walked["distance"], walked["known"], int(walked["queries"]))
+        distances = Distances(design.boundary_points(pool), walked["distance"], walked["known"], int(walked["queries"]))
     (x, y), (known, known_y) = (
         (points.all()[0].flatten(1).cpu().numpy(), points.y.cpu().numpy())
         for points in (pool_points(context, pool), outside_points(context))
@@ -95,13 +95,13 @@ def case_at(context: Context, pool: int) -> Case:
 
 def members(design: MiaDesign, pool: int) -> Bools:
     """Return which points of a pool (T, 2n) its judged models trained on: null models none."""
-    own = [model.half & (model.pool == pool) for model in design.judged(pool)]
+    own = [model.half & (model.pool == pool) for model in design.models_judged(pool)]
     return np.stack(own)
 
 
 def columns(design: MiaDesign, pool: int, attack: str, found: Finding) -> dict[str, Any]:
     """Return the rows of the scores table of one attack, column by column: each judged model at each point."""
-    models_judged = design.judged(pool)
+    models_judged = design.models_judged(pool)
     ids, places = design.drawn.pools[pool], found.points
     models, points = found.score.shape
     taught = design.taught(pool)

@@ -37,10 +37,13 @@ def walk(context: Context, job: Job) -> dict[str, bytes]:
     rest = np.setdiff1d(np.arange(len(design.drawn.test)), known)
     pool, pool_labels = outside_points(context, rest if len(rest) else known).all()
     sides = {
-        "distance": (pool_points(context, job.unit, design.asked(job.unit)), design.asked(job.unit)),
+        "distance": (
+            pool_points(context, job.unit, design.boundary_points(job.unit)),
+            design.boundary_points(job.unit),
+        ),
         "known": (outside_points(context, known), known + AWAY),
     }
-    models = [stored(context, model) for model in design.judged(job.unit)]
+    models = [stored(context, model) for model in design.models_judged(job.unit)]
     at_once = together(models, design.data.shape, pool.flatten(1))
     asked = at_once or [Asked(model, design.data.shape) for model in models]
     found: dict[str, Any] = {"queries": np.array(schedule.queries, np.int64)}

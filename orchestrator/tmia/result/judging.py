@@ -110,7 +110,7 @@ def finding(run: TmiaRun, row: TmiaCell, things: str) -> Finding:
         setting=row.setting,
         subject=subject_of(run, row.setting, row.access, things),
         level=level,
-        text="" if level != LEAK else f"training {things} can be recognised ({told(row)})",
+        text="" if level != LEAK else f"training {things} can be recognised ({precision_in_words(row)})",
         why=f"the promised false-alarm rate of {words(row.attack)} is broken" if row.void else "",
         attack=row.attack,
         access=row.access,
@@ -131,7 +131,7 @@ def detectable(row: TmiaCell, level: float) -> float | None:
     return row.chance + detectable_shift(max(row.precision.errors), math.inf, level)
 
 
-def told(row: TmiaCell) -> str:
+def precision_in_words(row: TmiaCell) -> str:
     """Return the precision of a cell with its interval, beside that of guessing."""
     return f"{number_of(row.precision, 'precision')}, guessing {rounded(row.chance)}"
 

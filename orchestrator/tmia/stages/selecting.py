@@ -36,7 +36,7 @@ def select(context: Context, job: Job) -> dict[str, bytes]:
     keys = job.document["posteriors"]
     loss, reference_loss = reference_losses(context, keys)
     everyone = np.concatenate([design.sets.candidates, design.samples])
-    models = StoredModels(context, design.asked("reference"))
+    models = StoredModels(context, design.models_of("reference"))
     x, _ = tensors(context, "own", everyone).all()
     unique = uniqueness(context) if "gnq" in design.plan.audit.selectors else (None, None)
     case = Case(
@@ -115,7 +115,7 @@ def uniqueness(context: Context) -> tuple[NDArray[np.float64], NDArray[np.float6
     candidates, samples = design.sets.candidates, design.samples[: measure.samples]
     asked = tensors(context, "own", np.concatenate([candidates, samples]))
     rows = []
-    for model in design.asked("reference")[: measure.models]:
+    for model in design.models_of("reference")[: measure.models]:
         own = np.unique(model.train)
         found = measure.bits(
             stored(context, model), tensors(context, "own", own), asked, true_class=design.plan.audit.y_star == "true"

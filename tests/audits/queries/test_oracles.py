@@ -52,14 +52,14 @@ def test_a_counter_adds_up_the_queries_of_each_point(calls: list[tuple[list[int]
         counter.count(ids(*points), queries)
         for point in points:
             wanted[point] += queries
-    assert counter.asked(np.arange(6)).tolist() == list(wanted.values())
-    assert counter.asked(np.arange(6)).dtype == np.int32
+    assert counter.queries_spent(np.arange(6)).tolist() == list(wanted.values())
+    assert counter.queries_spent(np.arange(6)).dtype == np.int32
 
 
 def test_a_point_named_twice_in_one_call_is_counted_twice() -> None:
     counter = Counter(budget=3)
     counter.count(ids(1, 1), 1)
-    assert counter.asked(ids(1)).tolist() == [2]
+    assert counter.queries_spent(ids(1)).tolist() == [2]
     with pytest.raises(BadInput):
         counter.count(ids(1, 1), 1)
 
@@ -68,14 +68,14 @@ def test_a_label_oracle_counts_each_query_of_each_point() -> None:
     oracle = label_oracle(model())
     oracle.ask(inputs(3, 5), ids(7, 8, 9))
     oracle.ask(inputs(1, 2), ids(8))
-    assert oracle.counter.asked(ids(7, 8, 9, 10)).tolist() == [5, 7, 5, 0]
+    assert oracle.counter.queries_spent(ids(7, 8, 9, 10)).tolist() == [5, 7, 5, 0]
 
 
 @pytest.mark.parametrize("open_oracle", [posterior_oracle, logit_oracle])
 def test_an_oracle_of_outputs_counts_one_query_a_point(open_oracle: Callable[[nn.Module], PosteriorOracle]) -> None:
     oracle = open_oracle(model())
     oracle.ask(inputs(3, 1)[:, 0], ids(7, 8, 9))
-    assert oracle.counter.asked(ids(7, 8, 9)).tolist() == [1, 1, 1]
+    assert oracle.counter.queries_spent(ids(7, 8, 9)).tolist() == [1, 1, 1]
 
 
 def test_a_budget_is_refused_before_anything_is_asked_and_nothing_is_counted() -> None:
@@ -86,9 +86,9 @@ def test_a_budget_is_refused_before_anything_is_asked_and_nothing_is_counted() -
         oracle.ask(inputs(2, 2), ids(2, 3))
     assert "\n" not in str(caught.value)
     assert spy.asked == 6
-    assert oracle.counter.asked(ids(1, 2, 3)).tolist() == [3, 3, 0]
+    assert oracle.counter.queries_spent(ids(1, 2, 3)).tolist() == [3, 3, 0]
     oracle.ask(inputs(2, 1), ids(1, 2))  # what is left may still be asked
-    assert oracle.counter.asked(ids(1, 2)).tolist() == [4, 4]
+    assert oracle.counter.queries_spent(ids(1, 2)).tolist() == [4, 4]
 
 
 def test_a_posterior_budget_is_refused_before_anything_is_asked() -> None:

@@ -10,7 +10,7 @@ from orchestrator.apollo.result.judging import judged
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow, UtilityRow
 from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.judgement.gate import gates_of
-from orchestrator.judgement.gate import judged as held_to
+from orchestrator.judgement.gate import judge_gates as held_to
 from orchestrator.judgement.gate_result import LimitResult
 from orchestrator.judgement.rows import Verdict
 from orchestrator.kinds import plan_from

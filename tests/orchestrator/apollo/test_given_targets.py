@@ -28,7 +28,7 @@ from orchestrator.apollo.result.judging import judged as judged_by_rows
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
-from orchestrator.judgement.gate import failures, gates_of, judged
+from orchestrator.judgement.gate import failures, gates_of, judge_gates
 from orchestrator.kinds import check_against_data, kind_named, plan_from
 from tests.cases.runs import audited, jobs_of
 from tests.cases.smallest_plans import smallest_plan
@@ -266,7 +266,7 @@ def test_a_forget_list_that_the_target_never_saw_is_no_all_clear_beside_its_orig
 def outcome_of(document: dict[str, Any], limit: str) -> str:
     """Return how a result stands to a limit."""
     plan = plan_from(document["plan"])
-    (found,) = judged(gates_of([limit], HEADLINE, plan), HEADLINE, plan, document).limits
+    (found,) = judge_gates(gates_of([limit], HEADLINE, plan), HEADLINE, plan, document).limits
     return found.outcome
 
 

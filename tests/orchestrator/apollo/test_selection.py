@@ -17,7 +17,7 @@ from orchestrator.apollo.page.reading import read_apollo_run
 from orchestrator.apollo.stages.searching import EVIDENCE
 from orchestrator.cli.main import main
 from orchestrator.engine.jobs.job import of_stage
-from orchestrator.engine.run.choice import Choice, choice_of, told
+from orchestrator.engine.run.choice import Choice, choice_entry, choice_of
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.selecting import Selecting
@@ -164,7 +164,7 @@ def test_settings_of_which_nothing_is_known_are_left_out_but_not_the_plans_own()
 def test_gains_are_paired_over_units_and_over_targets():
     values = {"a": [0.6, 0.7, 0.8], "own": [0.5, 0.7, 0.6], "b": [0.1, 0.1, 0.1]}
     areas = {"a": {0: 0.5, 1: 0.6}, "own": {0: 0.6, 1: 0.4}}
-    found = told(choice(), KIND.selection, values, areas, 0.95)
+    found = choice_entry(choice(), KIND.selection, values, areas, 0.95)
     assert found["winner"] == "a" and found["units"] == 3 and found["targets"] == 2
     assert found["gain"]["at_selection"] == pytest.approx(0.1)
     assert found["gain"]["on_targets"] == pytest.approx(0.05)
@@ -172,7 +172,7 @@ def test_gains_are_paired_over_units_and_over_targets():
     assert found["gain"]["on_targets_low"] == pytest.approx(0.05 - half, abs=1e-4)
     assert found["judged"][0]["on_targets_low"] == 0.0  # an interval of AUCs ends where they do
     assert [row["optimism"] for row in found["judged"]] == pytest.approx([0.7 - 0.55, 0.6 - 0.5])
-    same = told(choice(), KIND.selection, {"own": [0.5, 0.6], "a": [0.5, 0.6]}, {"own": {0: 0.6}}, 0.95)
+    same = choice_entry(choice(), KIND.selection, {"own": [0.5, 0.6], "a": [0.5, 0.6]}, {"own": {0: 0.6}}, 0.95)
     assert same["gain"] is None and same["judged"][0]["on_targets_low"] is None
 
 

@@ -28,7 +28,7 @@ from orchestrator.cli.listing import opening, plain
 from orchestrator.cli.main import COMMANDS, group, main
 from orchestrator.engine.plan.files import shipped_plans
 from orchestrator.engine.store.faults import CorruptArtefact
-from orchestrator.judgement.gate import Gate, judged
+from orchestrator.judgement.gate import Gate, judge_gates
 from orchestrator.kinds import load_plan
 from tests.cases.apollo_result import write_run, write_whole_run
 
@@ -73,7 +73,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any]) -> list[tuple[
         seen.append((plan, out, rebuild))
         terminal.line("at work")
         (out / "result.json").touch()
-        return Done({**drawn, "gate": judged(gates, kind.headline, plan, drawn).to_json()})
+        return Done({**drawn, "gate": judge_gates(gates, kind.headline, plan, drawn).to_json()})
 
     def run_sweep(kind: Any, sweep: Any, plan: Any, out: Path, terminal: Any, *, rebuild: bool, **how: Any) -> Done:
         how["claim"]()

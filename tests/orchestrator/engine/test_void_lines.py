@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.engine.ci.summary import number_table
 from orchestrator.judgement.controls import promise
-from orchestrator.judgement.gate import judged, parse_gate
+from orchestrator.judgement.gate import judge_gates, parse_gate
 from orchestrator.judgement.lines import Line
 from orchestrator.kinds import kind_named
 from orchestrator.report.gate_words import limit_words
@@ -66,8 +66,8 @@ def test_a_gate_takes_no_void_number_and_judges_those_that_stand(limit: float, o
         controls=lambda document, counted: [promise(line.where for line in counted if line.void)],
     )
     gates = [parse_gate(f"{name}={limit}", headline) for name in ("tpr", "a.tpr")]
-    both, alone = judged(gates, headline, None, {}).limits
+    both, alone = judge_gates(gates, headline, None, {}).limits
     assert (both.value, both.where, both.outcome) == (0.6, "b", outcome)
     assert (alone.value, alone.where, alone.outcome, alone.void) == (None, "a", "inconclusive", True)
-    for told in (both.told(), alone.told(), limit_words(alone, str)):
+    for told in (both.sentence(), alone.sentence(), limit_words(alone, str)):
         assert "void" in told and "913" not in told and "91.3" not in told

@@ -240,7 +240,7 @@ def test_null_models_saw_no_point_of_the_pool_and_targets_share_it_out(store: Pa
     for pool, points in enumerate(design.drawn.pools):
         for model in design.null_models(pool):
             assert not np.isin(design.points(model), points).any()
-            assert (design.asked(model)["foreign"] == points).all()
+            assert (design.points_by_name(model)["foreign"] == points).all()
         one, other = design.of(pool, "target")
         assert (one.half ^ other.half).all()
         assert not np.isin(design.drawn.test, points).any()
@@ -250,7 +250,7 @@ def test_null_models_saw_no_point_of_the_pool_and_targets_share_it_out(store: Pa
 def test_one_pool_has_no_null_models(store: Path) -> None:
     design = design_of(small_plan(store, split__pools=1), store)
     assert design.null_models(0) == []
-    assert list(design.asked(design.models["0-target-0"])) == ["own"]
+    assert list(design.points_by_name(design.models["0-target-0"])) == ["own"]
 
 
 def test_only_targets_are_seen_in_modes_that_no_defence_ranks_by(store: Path) -> None:

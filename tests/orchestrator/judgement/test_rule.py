@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.gate import Gate, judged, judged_one, sources_of
+from orchestrator.judgement.gate import Gate, judge_gates, judged_one, sources_of
 from orchestrator.judgement.lines import Headline, Line
 from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD, Control, Finding, Source
 from orchestrator.judgement.rule import as_controlled, clears, convicts, decisive, gathered
@@ -144,7 +144,7 @@ def test_a_limit_has_the_controls_of_its_own_lines_and_the_gate_the_worst_of_the
         "places": [("I", "scrub", "lira"), ("I", "ascent", "loss")],
     }
     gates = [Gate(f"{attack}.auc=0.9", "auc", 0.9, (attack,)) for attack in ATTACKS]
-    found = judged(gates, HEADLINE, None, document)
+    found = judge_gates(gates, HEADLINE, None, document)
     assert [limit.outcome for limit in found.limits] == ["inconclusive", "passed"]
     assert found.limits[0].reasons == ("control canaries: So it came out",)
     assert [(each.name, each.state) for each in found.controls] == [("canaries", FAILED)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.judgement.estimate import Estimate, Span
-from orchestrator.judgement.gate import gates_of, judged
+from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.mia.headline import HEADLINE
 from orchestrator.mia.result.judging import judged as judge
 from orchestrator.mia.result.rows import BlindRow, CanaryRow, FitRow, MiaResult, MiaRow, OwnRow
@@ -86,7 +86,9 @@ def outcomes(found: MiaResult, *limits: str) -> list[str]:
     """Return how a result stands to limits."""
     attacks = [each.attack for each in found.table]
     plan: Any = SimpleNamespace(audit=SimpleNamespace(attacks=attacks))
-    return [each.outcome for each in judged(gates_of(limits, HEADLINE, plan), HEADLINE, plan, found.document()).limits]
+    return [
+        each.outcome for each in judge_gates(gates_of(limits, HEADLINE, plan), HEADLINE, plan, found.document()).limits
+    ]
 
 
 def levels(found: MiaResult) -> list[str]:

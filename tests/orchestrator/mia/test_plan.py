@@ -60,13 +60,15 @@ def test_models_of_other_pools_saw_no_point_of_the_pool_and_shadows_are_no_judge
         points = set(design.drawn.pools[pool])
         for model in (*design.null_models(pool), *design.strangers(pool)):
             assert not points & set(design.drawn.pools[model.pool][model.half])
-        names = [model.name for model in (*design.judged(pool), *design.of(pool, "shadow"), *design.strangers(pool))]
+        names = [
+            model.name for model in (*design.models_judged(pool), *design.of(pool, "shadow"), *design.strangers(pool))
+        ]
         assert len(set(names)) == len(names) == 2 + 4 + 4 + 6
         assert {model.pool for model in design.strangers(pool)} == set(range(4)) - {pool}
         taught = design.taught(pool)
         right = design.labels(design.drawn.pools[pool])
         assert taught.planted.sum() == 6 and ((taught.labels != right) == taught.planted).all()
-        assert not taught.planted[design.asked(pool)].any()
+        assert not taught.planted[design.boundary_points(pool)].any()
     assert not np.isin(design.drawn.test, design.drawn.pools).any()
 
 

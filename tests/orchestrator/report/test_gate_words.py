@@ -49,7 +49,7 @@ def test_a_limit_is_told_in_the_words_of_the_field(text: str, said: str) -> None
 def test_a_number_has_the_decimals_that_tell_it_from_its_limit(text: str, value: float, said: str, found: str) -> None:
     limit = LimitResult(text, "auc", float(text.partition("=")[2]), value, "base", "passed")
     assert limit_words(limit, shared_words) == f"every AUC {said}"
-    assert limit.found() == found
+    assert limit.value_in_words() == found
 
 
 @pytest.mark.parametrize(("named", "said"), [(mia.words, "QMIA"), (shared_words, "qmia")])

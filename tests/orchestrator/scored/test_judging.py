@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.gate import gates_of, judged
+from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.report.result import SettingRow
 from orchestrator.scored.headline import HEADLINE
 from orchestrator.scored.judging import judged as judge
@@ -40,7 +40,7 @@ def result(*rows: ScoreRow) -> ScoreResult:
 
 def outcomes(found: ScoreResult, *limits: str) -> list[str]:
     """Return how a result stands to limits."""
-    gate = judged(gates_of(limits, HEADLINE, NAMES), HEADLINE, NAMES, found.document())
+    gate = judge_gates(gates_of(limits, HEADLINE, NAMES), HEADLINE, NAMES, found.document())
     return [limit.outcome for limit in gate.limits]
 
 

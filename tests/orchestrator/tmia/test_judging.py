@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.judgement.gate import Gate
-from orchestrator.judgement.gate import judged as gated
+from orchestrator.judgement.gate import judge_gates as gated
 from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.judgement.wording import warnings
 from orchestrator.tmia.headline import HEADLINE

@@ -464,7 +464,7 @@ def test_students_of_a_file_start_from_it_and_read_what_it_was_trained_on(store:
     )
     audited(plan, tmp_path / "out")
     design: Any = open_design(plan)
-    student = stored(WorkerContext(KIND, design, Store(str(store))), design.asked("target")[0])
+    student = stored(WorkerContext(KIND, design, Store(str(store))), design.models_of("target")[0])
     first = next(iter(teacher))
     assert torch.equal(student.state_dict()[first], teacher[first])
     other = plan.model_copy(update={"transfer": plan.transfer.model_copy(update={"teacher_input": "imagenet"})})
@@ -498,7 +498,7 @@ def test_models_beyond_the_memory_allowed_are_read_again(store: Path, monkeypatc
     plan = small_plan(store)
     design: Any = open_design(plan.changed(plan.settings()["I"]))
     context = WorkerContext(KIND, design, Store(str(store)))
-    first, second = design.asked("target")[:2]
+    first, second = design.models_of("target")[:2]
     kept = stored(context, first)
     assert stored(context, first) is kept
     monkeypatch.setattr("orchestrator.engine.run.recent.BYTES_IN_MEMORY", 1)
@@ -516,7 +516,7 @@ def test_the_plans_of_a_worker_share_one_memory(store: Path) -> None:
         changed = plan.changed({**plan.settings()["I"], "audit.beta": level})
         known = replace(opened, plans={changed.plan_hash: changed.resolved()})
         contexts.append(known.open(changed.plan_hash, lately))
-    asked: Any = contexts[0].design.asked("target")[:2]
+    asked: Any = contexts[0].design.models_of("target")[:2]
     assert len({id(stored(context, member)) for context in contexts for member in asked}) == len(asked)
     assert len(lately.models) == len(asked)
     made = [

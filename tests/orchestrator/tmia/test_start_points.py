@@ -127,7 +127,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
     """Return a context that has asked the targets about the first candidates."""
     made = small_context(tmp_path_factory.mktemp("starts"))
     design: Any = made.design
-    models = [*design.asked("reference"), *design.asked("target")]
+    models = [*design.models_of("reference"), *design.models_of("target")]
     posteriors = [
         design.query_job("posteriors", "reference", unit, 0) for unit in range(len(design.units("reference")))
     ]
@@ -144,7 +144,7 @@ def test_what_models_see_is_counted_over_all_reference_models(context: Context) 
     design: Any = context.design
     x, y = tensors(context, "own", design.samples).all()
     right = np.zeros(len(y))
-    for model in design.asked("reference"):
+    for model in design.models_of("reference"):
         right += (stored(context, model)(x).argmax(1) == y).numpy()
     rows = np.array([3, 0])
     sights = Sights.of(context, "candidates", rows)
@@ -164,7 +164,7 @@ def test_where_own_labels_count_classes_are_those_that_most_reference_models_see
     sights = Sights.of(own, "candidates", rows)
     for ids, found in ((design.samples, sights.known), (design.sets.candidates[rows], sights.classes)):
         x, _ = tensors(own, "own", ids).all()
-        said = torch.stack([stored(own, model)(x).argmax(1) for model in design.asked("reference")])
+        said = torch.stack([stored(own, model)(x).argmax(1) for model in design.models_of("reference")])
         assert found.tolist() == [int(np.bincount(one, minlength=10).argmax()) for one in said.T.numpy()]
     assert sights.known.tolist() != tensors(own, "own", design.samples).all()[1].tolist()
     assert 1 / 10 <= sights.share.min() < sights.share.max() <= 1
@@ -175,7 +175,7 @@ def test_the_candidates_are_asked_from_the_starts_that_reference_models_agree_on
     rows = pool_order(context)[:16]
     ids = design.sets.candidates[rows]
     (x, y), (pool, known) = (tensors(context, "own", rows).all() for rows in (ids, design.samples))
-    model = stored(context, design.asked("target")[0])
+    model = stored(context, design.models_of("target")[0])
     box = design.data.value_range
 
     def label(points: torch.Tensor) -> torch.Tensor:

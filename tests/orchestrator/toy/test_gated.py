@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.cli.main import main
 from orchestrator.judgement.controls import of_lines
-from orchestrator.judgement.gate import judged, parse_gate
+from orchestrator.judgement.gate import judge_gates, parse_gate
 from orchestrator.judgement.gate_result import GateResult
 from orchestrator.judgement.lines import Line
 from orchestrator.judgement.rows import FINDINGS, NULLS, Control
@@ -102,11 +102,11 @@ def test_a_control_that_failed_for_one_limit_has_failed() -> None:
     )
     texts = ("loss.auc=0.9", "loss.auc=0.5", "right.auc=0.9")
     gates = [parse_gate(text, headline) for text in texts]
-    found = judged(gates, headline, None, {})
+    found = judge_gates(gates, headline, None, {})
     assert [limit.outcome for limit in found.limits] == ["inconclusive", "failed", "passed"]
     assert found.controls == (of_lines("power", NULLS, "none"),)
     (tags,) = [told for name, told in found.tags().items() if name == "orch.gate.loss.auc"]
-    assert tags == f"{found.limits[0].told()}; {found.limits[1].told()}"
+    assert tags == f"{found.limits[0].sentence()}; {found.limits[1].sentence()}"
 
 
 @pytest.mark.usefixtures("blind")

@@ -14,9 +14,9 @@ from audits.apollo.attacks.calibration import (
     features,
     fit_logistic,
     fitted,
-    judged,
     leave_one_out,
     log_odds,
+    log_odds_of,
     point_mean,
     side_mean,
     weighed,
@@ -139,7 +139,7 @@ def test_the_score_is_that_by_the_means_over_all_pseudo_targets() -> None:
     rows, inside = problem(2, models=8)
     asked = np.random.default_rng(5).random((K, F))
     fit = fitted(*(each[::-1] for each in (rows, inside, ~inside)))
-    score, null = judged(rows, asked, inside, ~inside, fit)
+    score, null = log_odds_of(rows, asked, inside, ~inside, fit)
     whole = np.concatenate([asked, point_mean(rows, inside), point_mean(rows, ~inside)], axis=-1)
     np.testing.assert_allclose(score.mean(0), log_odds(whole, *fit), rtol=0, atol=1e-9)
     assert score.shape == (4, K) and null.shape == (4 * K,)
@@ -152,7 +152,7 @@ def test_a_walk_is_judged_by_a_fit_that_has_met_neither_its_pseudo_targets_nor_t
     for g in range(2):
         fit = fitted(rows[1 - g], walks.inside[1 - g], walks.outside[1 - g])
         asked = features(walks.target[g], walks.blocks)
-        score, null = judged(rows[g], asked, walks.inside[g], walks.outside[g], fit)
+        score, null = log_odds_of(rows[g], asked, walks.inside[g], walks.outside[g], fit)
         for slot in range(2):
             np.testing.assert_array_equal(parts[2 * g + slot][0], score[slot])
             np.testing.assert_array_equal(parts[2 * g + slot][1], null)

@@ -104,7 +104,7 @@ def test_posteriors_are_those_of_every_shadow_before_and_after_and_of_the_own_ta
     assert found.labels.tolist() == questions.y.tolist()
     assert found.queries.tolist() == [1] * CANDIDATES
     for owner, oracle in asked.items():
-        assert oracle.counter.asked(questions.ids).tolist() == (questions.owner == owner).astype(int).tolist()
+        assert oracle.counter.queries_spent(questions.ids).tolist() == (questions.owner == owner).astype(int).tolist()
 
 
 def test_kinds_come_behind_what_they_read() -> None:

@@ -27,7 +27,7 @@ def shadows_of_six() -> tuple[Shadows, torch.Tensor, torch.Tensor]:
 def test_yoqos_loss_and_gradient_are_the_papers() -> None:
     shadows, x, y = shadows_of_six()
     instead = torch.tensor([3, 4, 0])
-    value, gradient = descent(shadows, shadows.asked(torch.arange(3)), x, y, instead)
+    value, gradient = descent(shadows, shadows.models_for(torch.arange(3)), x, y, instead)
     for k in range(3):
         point = x[k : k + 1].clone().requires_grad_(True)
         inner = [F.cross_entropy(shadows.unlearned[i](point), y[k : k + 1]) for i in range(4) if shadows.inside[i, k]]

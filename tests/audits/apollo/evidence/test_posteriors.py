@@ -80,8 +80,8 @@ def test_the_population_is_asked_once_of_every_target_and_shadow() -> None:
         np.testing.assert_allclose(part.shadow[:, z], wanted, rtol=0, atol=1e-5)
     assert part.shadow.dtype == part.target.dtype == np.float32
     for oracle in made.posteriors.values():
-        assert oracle.counter.asked(points.ids).tolist() == [1] * 3
-        assert oracle.counter.asked(made.questions.ids).tolist() == [0] * 5
+        assert oracle.counter.queries_spent(points.ids).tolist() == [1] * 3
+        assert oracle.counter.queries_spent(made.questions.ids).tolist() == [0] * 5
 
 
 def test_shards_of_the_population_join_to_each_target_once() -> None:

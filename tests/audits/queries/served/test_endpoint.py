@@ -14,7 +14,7 @@ from PIL import Image
 
 from audits.errors import BadInput
 from audits.queries.served.endpoint import Endpoint, mlflow_endpoint
-from audits.queries.served.json_path import Unreadable, found, parsed
+from audits.queries.served.json_path import Unreadable, look_up, parsed
 from audits.queries.served.reading import SMALLEST, Reading
 from tests.cases.families import as_one
 
@@ -118,7 +118,7 @@ def test_inputs_that_cannot_be_sent_are_refused() -> None:
 )
 def test_a_path_leads_to_answers(path: str, wanted: Any) -> None:
     document = {"a": [{"b": 1, "c d": [5, 6]}, {"b": 2, "c d": [7, 8]}]}
-    assert found(document, parsed(path)) == wanted
+    assert look_up(document, parsed(path)) == wanted
 
 
 @as_one(
@@ -133,7 +133,7 @@ def test_a_path_leads_to_answers(path: str, wanted: Any) -> None:
 )
 def test_a_path_that_leads_nowhere_says_where_it_ends(path: str, says: str) -> None:
     with pytest.raises(Unreadable, match=says):
-        found({"a": [1]}, parsed(path))
+        look_up({"a": [1]}, parsed(path))
 
 
 @as_one("path", ["", "a", "$a", "$.", "$..a", "$[]", "$[a]", "$[1:2]", "$.a[?(@.b)]", "$.a "])

@@ -89,7 +89,7 @@ def test_an_attack_gathers_equal_evidence_from_served_targets_and_counts_what_wa
     assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
     ids = np.unique(scene.questions.ids)
     for index, each, server in zip(scene.targets, served, (first, second), strict=True):
-        counted = int(oracles[index].counter.asked(ids).sum())
+        counted = int(oracles[index].counter.queries_spent(ids).sum())
         assert counted == each.tally.asked == each.tally.served == server.served > 0
 
 
@@ -115,7 +115,7 @@ def test_a_record_answers_again_without_a_request_and_without_a_server(tmp_path:
         found = oracle.ask(twice[:, None], np.tile(POINTS, 2))
         assert (labels.tally.asked, labels.tally.served, labels.tally.requests) == (24, 12, 3)
         assert server.served == 12
-        assert oracle.counter.asked(POINTS).tolist() == 12 * [2]
+        assert oracle.counter.queries_spent(POINTS).tolist() == 12 * [2]
         with pytest.raises(BadInput, match="budget of 2"):
             oracle.ask(x[:1, None], POINTS[:1])
         again = HttpPosteriors(endpoint, LOGITS, record=tmp_path)
