@@ -180,14 +180,17 @@ def test_lint_notices_what_is_planted(tmp_path: Path, place: str, planted: str, 
     assert says in result.stdout
 
 
-def test_a_module_that_begins_with_a_question_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("planted", "line"), [('"""What is planted."""', 1), ('"""A plant."""\n\n\ndef _told() -> None: ...', 4)]
+)
+def test_a_name_that_names_nothing_is_refused(planted: str, line: int, tmp_path: Path) -> None:
     shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     assert run_lint(".ci/names.py", tmp_path).returncode == 0
     (tmp_path / "audits").mkdir()
-    (tmp_path / "audits" / "planted.py").write_text('"""What is planted."""\n')
+    (tmp_path / "audits" / "planted.py").write_text(f"{planted}\n")
     result = run_lint(".ci/names.py", tmp_path)
-    assert result.returncode == 1 and "audits/planted.py:1" in result.stdout
+    assert result.returncode == 1 and f"audits/planted.py:{line}" in result.stdout
 
 
 def test_tune_spaces_import_ray_inside_space_only() -> None:

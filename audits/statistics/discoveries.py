@@ -66,7 +66,7 @@ def family_q_values(scores: Columns, dependence: Dependence = "positive") -> Flo
     return found
 
 
-def judge(attacks: Sequence[str]) -> str:
+def judge_among(attacks: Sequence[str]) -> str:
     """Return the attack that fills the exposure list: ``apollo`` where it runs, else the first of the plan.
 
     Fixed by name: picking the attack that did best would read the truth about the points it lists.

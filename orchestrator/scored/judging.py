@@ -24,7 +24,7 @@ ADVICE = advice(
 )
 
 
-def judged(result: ScoreResult) -> ScoreResult:
+def judge(result: ScoreResult) -> ScoreResult:
     """Return a result by the rules of all audits: its rows, its controls, and a finding for each setting and attack."""
     table = judged_rows(result.table, result.level)
     result = replace(result, table=table, predictive_values=void_values(result.predictive_values, table))

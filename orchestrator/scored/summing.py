@@ -20,7 +20,7 @@ from orchestrator.report.result import SettingRow
 from orchestrator.report.rows import read_row
 from orchestrator.scored.attacks import Attack
 from orchestrator.scored.epsilons import bounds, unbounded
-from orchestrator.scored.judging import judged as judge
+from orchestrator.scored.judging import judge
 from orchestrator.scored.options import Options
 from orchestrator.scored.rates import GIVEN, HELD_OUT, counts_of, decisions_at, own_rule, rates_of, read_off, values_of
 from orchestrator.scored.reading import Scores

@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from audits.statistics import discoveries, null, summary, three_way
 from orchestrator.apollo.q_values import with_q_values
-from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.judging import judge
 from orchestrator.apollo.result.rows import ApolloResult
 from orchestrator.report.result import run_of
 from tests.cases.drawn import drawn
@@ -219,7 +219,7 @@ def make_whole_run(out: Path) -> dict:
 
 def written(result: dict, out: Path) -> dict:
     """Write a result as a run does, judged by its rows, and return it."""
-    whole = judged(run_of(json.loads(json.dumps(result)), ApolloResult)).document()
+    whole = judge(run_of(json.loads(json.dumps(result)), ApolloResult)).document()
     (out / "result.json").write_text(json.dumps(whole, indent=1))
     return whole
 

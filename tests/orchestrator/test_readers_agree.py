@@ -142,12 +142,12 @@ def rejudged(document: Mapping[str, Any]) -> Document:
     found = page_of(document).of(json.loads(json.dumps(document)))  # type: ignore[attr-defined]  # pages of runs do
     result = getattr(found, "result", found)
     judges: dict[str, Callable[[Any], Any]] = {
-        "apollo": apollo_judging.judged,
-        "gnq": gnq_judging.judged,
-        "gnq-target": given_judging.judged,
-        "mia": mia_judging.judged,
-        "tmia": tmia_judging.judged,
-        SCORED: scored_judging.judged,
+        "apollo": apollo_judging.judge,
+        "gnq": gnq_judging.judge,
+        "gnq-target": given_judging.judge,
+        "mia": mia_judging.judge,
+        "tmia": tmia_judging.judge,
+        SCORED: scored_judging.judge,
     }
     return json.loads(json.dumps({**document, **judges[document["kind"]](result).document()}))
 

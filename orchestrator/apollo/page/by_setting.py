@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from audits.statistics.discoveries import judge
+from audits.statistics.discoveries import judge_among
 from audits.statistics.summary import Cell, Difference, cells, paired_difference, per_target_auc
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.sweeps import swept_attacks
@@ -31,7 +31,7 @@ def setting_grids(run: ApolloRun) -> list[Grid]:
     attacks = swept_attacks(run)
     found = [area_grid(run, attack) for attack in attacks]
     if attacks:
-        found += difference_grids(run, judge(attacks))
+        found += difference_grids(run, judge_among(attacks))
     return [*found, *utility_by_setting(run)]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from audits.statistics.discoveries import judge
+from audits.statistics.discoveries import judge_among
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.result.rows import ThreeWayRow
 from orchestrator.apollo.result.words import heading, words
@@ -40,7 +40,7 @@ def transfer_matrix(run: ApolloRun) -> Figure | None:
     settings = transfers(run)
     if not settings:
         return None
-    attack = judge(run.attacks)
+    attack = judge_among(run.attacks)
     targets = list(dict.fromkeys(target for target, _ in settings))
     shadows = list(dict.fromkeys(shadow for _, shadow in settings))
     panels = []

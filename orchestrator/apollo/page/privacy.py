@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from audits.statistics.discoveries import judge
+from audits.statistics.discoveries import judge_among
 from audits.statistics.intervals import student_quantile
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.swept import panels, rows_along
@@ -84,7 +84,7 @@ def setting_utility(run: ApolloRun) -> Figure | None:
     swept = panels(run) if found else []
     if not swept:
         return None
-    attack = judge(run.attacks)
+    attack = judge_among(run.attacks)
     columns = min(MOST_COLUMNS, len(swept))
     lines = -(-len(swept) // columns)
     figure = Figure(figsize=(3.0 * columns + 0.3, 4.8 * lines + 0.6), layout="constrained")

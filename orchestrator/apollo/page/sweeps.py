@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from audits.statistics.discoveries import judge
+from audits.statistics.discoveries import judge_among
 from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.swept import panels, rows_along
 from orchestrator.apollo.result.words import heading, words
@@ -35,7 +35,7 @@ def swept_attacks(run: ApolloRun) -> list[str]:
                 values.setdefault(row.unlearner, set()).add(float(row.auc))
         if any(len(found) > 1 for found in values.values()):
             chosen.append(attack)
-    first = judge(chosen) if chosen else ""
+    first = judge_among(chosen) if chosen else ""
     return sorted(chosen, key=lambda name: name != first)[:MOST_CURVES]
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from audits.statistics.discoveries import discovery_rows, exposed_points, judge
+from audits.statistics.discoveries import discovery_rows, exposed_points, judge_among
 from audits.statistics.null import expected_misses
 from audits.statistics.summary import Row, cells, holm_overview, summarise
 from audits.statistics.three_way import three_way_rows
 from orchestrator.apollo.result.details import budget_rows, details_of, heat_maps, paper_rule, radius_rows
 from orchestrator.apollo.result.forget_requests import disclosure_rows
 from orchestrator.apollo.result.front import can_be_told, front_of
-from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.judging import judge
 from orchestrator.apollo.result.one_target import of_one_target, told_of_target
 from orchestrator.apollo.result.rows import (
     ApolloResult,
@@ -108,7 +108,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         },
         expected_misses=expected_misses(len(shown), plan.audit.level),
     )
-    found = judged(found, unlike)
+    found = judge(found, unlike)
     said = dict.fromkeys([*warnings, *control_warnings(found.controls)])
     return replace(found, warnings=tuple(said)).document()
 
@@ -149,8 +149,8 @@ def shadow_warnings(settings: Sequence[Setting], said: Sequence[str]) -> list[st
 
 
 def exposed(columns: Mapping[str, Any], attacks: Sequence[str], fdr: float, setting: str) -> ExposureList:
-    """Return the forgotten points that are still detectable one by one, and by whom (``discoveries.judge``)."""
-    attack = judge(attacks)
+    """Return the forgotten points that are still detectable one by one, and by whom (``discoveries.judge_among``)."""
+    attack = judge_among(attacks)
     points = read_rows(ExposedPoint, exposed_points(columns, attack, fdr, setting), "exposed.points")
     return ExposureList(setting=setting, attack=attack, fdr=fdr, dependence="positive", points=points)
 

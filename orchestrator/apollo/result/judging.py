@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from audits.errors import how_many
-from audits.statistics.discoveries import judge
+from audits.statistics.discoveries import judge_among
 from orchestrator.apollo.result.controls import attacks_on, controls, direction, judged_rows
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow
 from orchestrator.apollo.result.void import marked
@@ -27,7 +27,7 @@ FORGOT_TOO_MUCH = (
 )
 
 
-def judged(result: ApolloResult, unlike: Collection[str] = ()) -> ApolloResult:
+def judge(result: ApolloResult, unlike: Collection[str] = ()) -> ApolloResult:
     """Return a result by the rules of all audits: its rows, its controls, and a finding for each method and setting.
 
     ``unlike``: settings whose shadows are trained unlike their targets (``controls.judged_rows``).
@@ -99,7 +99,7 @@ def finding(result: ApolloResult, setting: str, unlearner: str) -> Finding:
             why = f"its deleted {things} stand out the other way round ({words(row.attack)}, {number_of(row.auc)})"
             return nothing.but(why=why, attack=row.attack, access=row.access, value=row.auc)
     oracles = {row.attack for row in result.table if row.access == "oracle"}
-    name = judge([attack for attack in result.value(setting, "audit.attacks") if attack not in oracles])
+    name = judge_among([attack for attack in result.value(setting, "audit.attacks") if attack not in oracles])
     for row in own:
         if row.attack == name:
             seen = seen_from(result, row)

@@ -19,7 +19,7 @@ from orchestrator.report.result import look_up, of_setting
 MEMBERS, CONTROLS = "members", "controls"
 
 
-def judged(result: GivenResult) -> GivenResult:
+def judge(result: GivenResult) -> GivenResult:
     """Return a result with its controls, and the verdict on its findings."""
     things, names = noun(result.plan), [each.setting for each in result.settings]
     controls = tuple(learnt(name, result.separation) for name in names)

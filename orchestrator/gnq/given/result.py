@@ -15,7 +15,7 @@ from orchestrator.engine.run.models import METRICS
 from orchestrator.engine.run.scores import joined_scores
 from orchestrator.engine.store.payloads import unpack_json
 from orchestrator.gnq.given.design import GROUPS
-from orchestrator.gnq.given.judging import judged
+from orchestrator.gnq.given.judging import judge
 from orchestrator.gnq.given.plan import GivenPlan
 from orchestrator.gnq.given.rows import ClassRow, GivenResult, GroupRow, PointRow, SeparationRow, TargetRow
 from orchestrator.judgement.estimate import Estimate
@@ -73,7 +73,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         level=plan.audit.level,
         **rows,
     )
-    result = judged(result)
+    result = judge(result)
     said = dict.fromkeys([*result.warnings, *control_warnings(result.controls)])
     return replace(result, warnings=tuple(said)).document()
 

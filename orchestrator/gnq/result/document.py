@@ -28,7 +28,7 @@ from orchestrator.gnq.result.inversions import (
     inversions,
     read_likeness,
 )
-from orchestrator.gnq.result.judging import judged
+from orchestrator.gnq.result.judging import judge
 from orchestrator.gnq.result.predictions import bins, correlations, gains, levels, points, traces
 from orchestrator.gnq.result.rows import GnqResult
 from orchestrator.gnq.result.seeds import seed_rows
@@ -105,7 +105,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
         notes=tuple(notes),
         level=plan.audit.level,
     )
-    result = judged(result)
+    result = judge(result)
     warned = dict.fromkeys([*result.warnings, *control_warnings(result.controls)])
     return replace(result, warnings=tuple(warned)).document()
 

@@ -28,7 +28,7 @@ OTHER, RECOVERED = "other", "ssim"
 """The same of gradient inversion."""
 
 
-def judged(result: GnqResult) -> GnqResult:
+def judge(result: GnqResult) -> GnqResult:
     """Return a result by the rules of all audits: its rows, its controls, and a finding for each arm and setting."""
     result = replace(result, table=judged_cells(result.table, result.level), arms=decided(result.arms))
     things, main, names = noun(result.plan), result.main_setting, [each.setting for each in result.settings]

@@ -30,7 +30,7 @@ from orchestrator.mia.result.given import (
     own_rows,
     unlike_fits,
 )
-from orchestrator.mia.result.judging import judged
+from orchestrator.mia.result.judging import judge
 from orchestrator.mia.result.rows import MiaResult
 from orchestrator.report.best import BestRow, best_rows
 from orchestrator.report.result import SettingRow, head_of, main_setting
@@ -92,7 +92,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
             )
         ),
     )
-    found = judged(found, unlike)
+    found = judge(found, unlike)
     said = dict.fromkeys([*found.warnings, *control_warnings(found.controls)])
     return replace(found, warnings=tuple(said)).document()
 

@@ -20,7 +20,7 @@ from orchestrator.report.result import look_up
 LABELS = "labels"
 
 
-def judged(result: MiaResult, unlike: Collection[str] = ()) -> MiaResult:
+def judge(result: MiaResult, unlike: Collection[str] = ()) -> MiaResult:
     """Return a result by the rules of all audits: its rows, what is void, its controls, and a verdict.
 
     ``unlike``: settings whose shadows are trained unlike their targets (``controls.judged_rows``).

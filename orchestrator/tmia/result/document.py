@@ -18,7 +18,7 @@ from orchestrator.report.result import head_of
 from orchestrator.report.rows import read_rows
 from orchestrator.tmia.result.given import notes_of, of_given_model
 from orchestrator.tmia.result.given_rows import AlikeRow, OwnModelCell, cell_form
-from orchestrator.tmia.result.judging import judged
+from orchestrator.tmia.result.judging import judge
 from orchestrator.tmia.result.rows import (
     GAP,
     FitRow,
@@ -79,7 +79,7 @@ def summed_up(finished: Finished) -> dict[str, Any]:
     if plan.target is not None:
         told = [line for setting in settings for line in notes_of(setting, store)]
         result = of_given_model(result, rows(OwnModelCell, "controls"), rows(AlikeRow, "alike"), told)
-    result = judged(result)
+    result = judge(result)
     warned = dict.fromkeys([*result.warnings, *control_warnings(result.controls)])
     return replace(result, warnings=tuple(warned)).document()
 

@@ -35,7 +35,7 @@ def known(run: TmiaRun, setting: str) -> bool:
     return bool(run.result.value(setting, "audit.star") == "true")
 
 
-def judged(result: R) -> R:
+def judge(result: R) -> R:
     """Return a result with what its cells are by the controls, these, and the verdict on the settings shown in full."""
     result = replace(result, table=judged_cells(result.table, result.level))
     run, found = TmiaRun(result), tuple(controls(result))

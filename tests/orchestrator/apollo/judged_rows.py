@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.apollo.headline import HEADLINE
-from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.judging import judge
 from orchestrator.apollo.result.rows import ApolloResult, AttackRow, UtilityRow
 from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.judgement.gate import gates_of
@@ -48,7 +48,7 @@ def result(
         "model": {"name": "mlp"}, "split": {"train_size": 1000, "shadows": 16},
         "unlearning": [{"method": name} for name in methods], **plan,
     }  # fmt: skip
-    return judged(
+    return judge(
         ApolloResult(
             name="apollo-audit", kind="apollo", seed=0, plan=raw, versions={}, table=tuple(rows), holm={},
             utility=tuple(utility), expected_misses=0.0,

@@ -18,7 +18,7 @@ from orchestrator.apollo.page.reading import ApolloRun
 from orchestrator.apollo.page.tables import exposure_lines
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.apollo.result.controls import judged_rows
-from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.judging import judge
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import load_plan
@@ -60,7 +60,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], d
 
 def again(document: dict[str, Any]) -> dict[str, Any]:
     """Return a result that is judged by its rows."""
-    return judged(ApolloRun.of(document).result).document()
+    return judge(ApolloRun.of(document).result).document()
 
 
 def test_a_renamed_control_stands_in_the_place_of_the_control() -> None:

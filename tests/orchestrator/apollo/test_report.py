@@ -17,7 +17,7 @@ from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.verdict import search_gains, verdict
 from orchestrator.apollo.plan import Audit
-from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.judging import judge
 from orchestrator.apollo.result.words import words
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.wording import lines
@@ -205,7 +205,7 @@ def changed(out, unlearner, **fields):
     run = read_apollo_run(out)
     result = run.result.document()
     table = [row | fields if row["unlearner"] == unlearner else row for row in result["table"]]
-    return ApolloRun(judged(ApolloRun.of(result | {"table": table}).result), run.scores)
+    return ApolloRun(judge(ApolloRun.of(result | {"table": table}).result), run.scores)
 
 
 def test_verdict_alarms_when_a_control_fails(audit):
@@ -222,7 +222,7 @@ def test_verdict_alarms_when_a_control_fails(audit):
     lucky = plain.result.document()
     first = next(row for row in lucky["table"] if row["unlearner"] == "retrain")
     first |= {"auc_p": 0.04, "auc": 0.56, "auc_low": 0.51}  # one of many, as luck makes them
-    lucky_run = judged(ApolloRun.of(lucky).result)
+    lucky_run = judge(ApolloRun.of(lucky).result)
     assert lucky_run.verdict.level == "leak" and not control_warnings(lucky_run.controls)
     powerless = changed(audit, "identity", auc_p_holm=1.0, above_chance=False)
     assert states(powerless)["identity"] == "failed" and not control_warnings(powerless.result.controls)
@@ -365,7 +365,7 @@ def test_of_several_settings_titles_verdict_and_page_name_the_one_that_they_are_
     }
     for about, found in cases.items():
         setting = about.partition(" (")[0]
-        told = ApolloRun(judged(ApolloRun.of(found).result))
+        told = ApolloRun(judge(ApolloRun.of(found).result))
         assert told.result.about == told.result.verdict.about == about and told.main_setting == setting
         assert PAGE.terminal_grids(told)[-1].title.startswith(f"{setting}: attacks on unlearned models")
         assert lines(told.result.verdict)[0].startswith(f"Verdict on {about}: ")

@@ -18,7 +18,7 @@ from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.swept import panels
 from orchestrator.apollo.page.tables import all_grids, exposure_lines
 from orchestrator.apollo.page.verdict import PAIRS, search_gains, verdict
-from orchestrator.apollo.result.judging import judged
+from orchestrator.apollo.result.judging import judge
 from orchestrator.apollo.result.metrics import metrics
 from orchestrator.apollo.result.rows import RadiusPoints
 from orchestrator.apollo.result.words import words
@@ -237,7 +237,7 @@ def broken(whole, result):
     rows = [
         row | (late if (row["setting"], row["unlearner"], row["attack"]) == cell else {}) for row in result["table"]
     ]
-    return judged(ApolloRun.of(result | {"table": rows}).result).document()
+    return judge(ApolloRun.of(result | {"table": rows}).result).document()
 
 
 SAID = (

@@ -22,7 +22,7 @@ from audits.gnq.removal import GROUPS, ONE_SIDED, two_sided_auc
 from audits.signals.likelihood_ratio import log_likelihood_ratio
 from audits.statistics.null import holm
 from audits.statistics.roc import auc
-from orchestrator.gnq.result.judging import judged
+from orchestrator.gnq.result.judging import judge
 from orchestrator.gnq.result.rows import GnqResult
 from orchestrator.report.pictures import thumbnail
 from orchestrator.report.result import run_of
@@ -268,7 +268,7 @@ def write_gnq_run(
         "settings": entries,
         **rows,
     }
-    result = judged(run_of(json.loads(json.dumps(result)), GnqResult)).document()
+    result = judge(run_of(json.loads(json.dumps(result)), GnqResult)).document()
     out.mkdir(parents=True, exist_ok=True)
     (out / "result.json").write_text(json.dumps(result, indent=1))
     (out / "plan.yaml").write_text(yaml.safe_dump(PLAN, sort_keys=False))

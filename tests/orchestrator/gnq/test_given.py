@@ -23,7 +23,7 @@ from audits.uniqueness.scores import gradient_uniqueness
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result, Run
 from orchestrator.engine.store.payloads import pack_table
-from orchestrator.gnq.given.judging import judged
+from orchestrator.gnq.given.judging import judge
 from orchestrator.gnq.given.kind import KIND
 from orchestrator.gnq.given.rows import GivenResult
 from orchestrator.judgement.gate import failures, gates_of
@@ -246,7 +246,7 @@ def test_weights_that_say_little_are_said(
 
 def test_members_that_are_learnt_less_than_others_are_no_all_clear(finished: Result, bench: Bench) -> None:
     swapped = [{**row, "auc": 0.3, "auc_low": 0.2, "auc_high": 0.4} for row in finished.document["separation"]]
-    document = judged(run_of({**finished.document, "separation": swapped}, GivenResult)).document()
+    document = judge(run_of({**finished.document, "separation": swapped}, GivenResult)).document()
     verdict = document["verdict"]
     assert verdict["level"] == "cannot be told"
     (control,) = verdict["controls"]
@@ -254,7 +254,7 @@ def test_members_that_are_learnt_less_than_others_are_no_all_clear(finished: Res
     (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, bench.plan()), KIND.headline, bench.plan(), document)
     assert "inconclusive: control members are learnt: The model’s loss is larger" in line
     assert finished.document["verdict"]["controls"][0]["state"] == "held"
-    none = judged(run_of({**finished.document, "separation": []}, GivenResult)).document()
+    none = judge(run_of({**finished.document, "separation": []}, GivenResult)).document()
     assert [each["state"] for each in none["controls"]] == ["missing"]
     (line,) = failures(gates_of(["exposed=0.99"], KIND.headline, bench.plan()), KIND.headline, bench.plan(), none)
     assert "inconclusive: control members are learnt: not in this run" in line
@@ -270,7 +270,7 @@ def test_a_control_of_another_setting_is_noted_and_holds_the_limits_that_look_th
     for row in parts["separation"]:
         row |= {"auc": 0.3, "auc_low": 0.2, "auc_high": 0.4} if row["setting"] == "other" else {}
     settings = [{"setting": "base", "overrides": {}}, {"setting": "other", "overrides": {"audit.ridge": 0.5}}]
-    document = judged(run_of({**finished.document, **parts, "settings": settings}, GivenResult)).document()
+    document = judge(run_of({**finished.document, **parts, "settings": settings}, GivenResult)).document()
     assert [(each["setting"], each["state"]) for each in document["controls"]] == [
         ("base", "held"),
         ("other", "failed"),

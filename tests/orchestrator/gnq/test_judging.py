@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.gnq.headline import HEADLINE
 from orchestrator.gnq.result.gradient_rows import GradientInversionGainRow
-from orchestrator.gnq.result.judging import OTHER, RECOVERED, judged
+from orchestrator.gnq.result.judging import OTHER, RECOVERED, judge
 from orchestrator.gnq.result.rows import AreaRow, ArmRow, GnqResult
 from orchestrator.gnq.result.rows import Headline as OfArm
 from orchestrator.judgement.estimate import Estimate
@@ -64,7 +64,7 @@ def result(
             for attack, each in zip(("lira", "loss"), areas, strict=False)
         ),
     ]
-    return judged(
+    return judge(
         GnqResult(
             name="gnq-audit", kind="gnq", seed=0, plan=plan, versions={}, level=0.95,
             settings=tuple(SettingRow(setting=name, overrides={}) for name in null),
@@ -148,4 +148,4 @@ def test_what_is_reconstructed_rests_on_null_models_as_well() -> None:
 
 def test_a_result_that_is_read_again_is_judged_alike() -> None:
     found = result(ALARMS, {"none": ABOVE})
-    assert judged(found) == found
+    assert judge(found) == found

@@ -32,7 +32,7 @@ from orchestrator.engine.store.store import Store
 from orchestrator.gnq.jobs import GnqJobs
 from orchestrator.gnq.kind import KIND
 from orchestrator.gnq.plan import GnqPlan
-from orchestrator.gnq.result.judging import judged
+from orchestrator.gnq.result.judging import judge
 from orchestrator.gnq.result.rows import GnqResult
 from orchestrator.gnq.stages import defending, scoring
 from orchestrator.gnq.stages.finished import seed_of
@@ -505,7 +505,7 @@ def test_gates_look_at_the_headline_of_an_arm(finished: tuple[Result, Path], sto
 def with_null(result: GnqResult, auc: float) -> GnqResult:
     """Return a result, judged, in which all attacks have one AUC on null models."""
     found = Estimate(auc, auc - 1e-4, auc + 1e-4)
-    return judged(replace(result, table=tuple(
+    return judge(replace(result, table=tuple(
         replace(row, auc=found) if row.moment == "null" else row for row in result.table
     )))  # fmt: skip
 

@@ -7,7 +7,7 @@ from orchestrator.gnq.page.page import PAGE
 from orchestrator.gnq.page.reading import GnqRun
 from orchestrator.gnq.page.verdict import REMOVAL, verdict
 from orchestrator.gnq.result.gather import CORRELATION, RATE, interval
-from orchestrator.gnq.result.judging import judged
+from orchestrator.gnq.result.judging import judge
 from orchestrator.gnq.result.paired import PairedRow
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.rows import FAILED, HELD, MISSING
@@ -34,7 +34,7 @@ def changed(run, field, where, **fields):
 
 def with_rows(run, **fields):
     """Return the run with other fields in its result, which is judged by them."""
-    return GnqRun(judged(GnqRun.of({**run.result.document(), **fields}).result))
+    return GnqRun(judge(GnqRun.of({**run.result.document(), **fields}).result))
 
 
 def with_knowing_shadows(run, **values):

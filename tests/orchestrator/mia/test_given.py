@@ -29,7 +29,7 @@ from orchestrator.mia.design import GIVEN
 from orchestrator.mia.headline import HEADLINE
 from orchestrator.mia.page.reading import MiaRun
 from orchestrator.mia.result.given import unlike_fits
-from orchestrator.mia.result.judging import judged
+from orchestrator.mia.result.judging import judge
 from orchestrator.mia.result.rows import FitRow
 from orchestrator.mia.stages.given_details import without_pairs
 from orchestrator.mia.stages.scoring import case_at
@@ -180,7 +180,7 @@ def test_members_that_differ_by_what_they_are_are_told_of(bench: Bench) -> None:
 def test_members_that_stand_out_the_other_way_round_are_no_all_clear(bench: Bench, finished: Result) -> None:
     document, plan, result = finished.document, bench.plan(), MiaRun.of(finished.document).result
     lower = replace(result.table[0].auc, value=0.3)
-    turned = judged(replace(result, table=tuple(replace(row, auc=lower, auc_p_holm=0.01) for row in result.table)))
+    turned = judge(replace(result, table=tuple(replace(row, auc=lower, auc_p_holm=0.01) for row in result.table)))
     (line,) = failures(gates_of(["auc=0.9"], HEADLINE, plan), HEADLINE, plan, turned.document())
     assert "inconclusive" in line and "control direction of scores: Members stand out the other way round" in line
     assert turned.verdict is not None and turned.verdict.level == "cannot be told"
@@ -319,7 +319,7 @@ def test_own_models_that_fit_otherwise_are_no_control_of_a_model_whose_members_l
     (line,) = unlike_fits(wrong)
     assert "either target.members does not name its training points, or the recipe is not its own" in line
     result = MiaRun.of(finished.document).result
-    for found, state in ((result, "held"), (judged(replace(result, fit=tuple(wrong))), "failed")):
+    for found, state in ((result, "held"), (judge(replace(result, fit=tuple(wrong))), "failed")):
         (fit,) = [each for each in found.controls if each.name == "fit of own models"]
         assert (fit.state, fit.protects, fit.lines) == (state, "null results", "all")
         assert (fit.why == f"{capital(line)}.") == (state == "failed")

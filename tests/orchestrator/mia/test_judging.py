@@ -12,7 +12,7 @@ import pytest
 from orchestrator.judgement.estimate import Estimate, Span
 from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.mia.headline import HEADLINE
-from orchestrator.mia.result.judging import judged as judge
+from orchestrator.mia.result.judging import judge
 from orchestrator.mia.result.rows import BlindRow, CanaryRow, FitRow, MiaResult, MiaRow, OwnRow
 from orchestrator.report.result import SettingRow
 

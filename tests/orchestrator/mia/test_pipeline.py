@@ -21,7 +21,7 @@ from orchestrator.kinds import kind_named, load_plan, open_design
 from orchestrator.mia.page.reading import MiaRun, read_mia_run
 from orchestrator.mia.page.tables import setting_grid
 from orchestrator.mia.result.document import best_of
-from orchestrator.mia.result.judging import judged
+from orchestrator.mia.result.judging import judge
 from orchestrator.report.result import SettingRow
 from tests.cases import kept
 from tests.cases.reopened import result_of, store_of
@@ -156,7 +156,7 @@ def test_a_broken_promise_is_void_and_said_everywhere(memorising: Result, place:
     off = [
         replace(row, null_fpr_p=1e-9, tpr=Estimate(0.9)) if row.attack == "lira" else row for row in run.result.table
     ]
-    found = judged(replace(run.result, table=tuple(off)))
+    found = judge(replace(run.result, table=tuple(off)))
     assert {row.attack for row in found.table if row.void and row.null_fpr_off} == {"lira"}
     assert {row.attack for row in (*found.shadows, *found.discoveries) if row.void} == {"lira"}
     (control,) = [each for each in found.controls if each.name == "promised false-alarm rates"]
@@ -183,7 +183,7 @@ def test_canaries_that_nobody_finds_leave_a_gate_inconclusive(memorising: Result
     def gated(limit: str, *seen: str) -> tuple[list[str], str]:
         """Return how a limit fails, and the state of canaries in the verdict, if so many attacks find them."""
         rows = [replace(row, auc=replace(row.auc, low=0.6 if row.attack in seen else 0.4)) for row in result.canaries]
-        found = judged(replace(result, canaries=tuple(rows)))
+        found = judge(replace(result, canaries=tuple(rows)))
         assert found.verdict is not None
         (state,) = [each.state for each in found.verdict.controls if each.name == "canaries"]
         return failures(gates_of([limit], headline, plan), headline, plan, found.document()), state

@@ -12,13 +12,13 @@ import pytest
 
 from audits.statistics.power import detectable_auc
 from orchestrator.apollo.page.page import PAGE as APOLLO
-from orchestrator.apollo.result.judging import judged as apollo_judged
+from orchestrator.apollo.result.judging import judge as apollo_judged
 from orchestrator.gnq.page.page import PAGE as GNQ
-from orchestrator.gnq.result.judging import judged as gnq_judged
+from orchestrator.gnq.result.judging import judge as gnq_judged
 from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.report.page import RunPage
 from orchestrator.tmia.page.page import PAGE as TMIA
-from orchestrator.tmia.result.judging import judged as tmia_judged
+from orchestrator.tmia.result.judging import judge as tmia_judged
 from tests.cases.apollo_result import write_run
 from tests.orchestrator.gnq.drawn_result import write_gnq_run
 from tests.orchestrator.tmia.drawn_result import write_tmia_run

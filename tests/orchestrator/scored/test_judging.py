@@ -10,7 +10,7 @@ from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.report.result import SettingRow
 from orchestrator.scored.headline import HEADLINE
-from orchestrator.scored.judging import judged as judge
+from orchestrator.scored.judging import judge
 from orchestrator.scored.rows import ScoreResult, ScoreRow
 
 NAMES = ["sound", "other"]

@@ -16,7 +16,7 @@ from audits.tmia.cells import cells, overfitted_rows, scores_rows
 from audits.tmia.design import balanced
 from audits.tmia.p_values import rank_p
 from orchestrator.report.result import run_of
-from orchestrator.tmia.result.judging import judged
+from orchestrator.tmia.result.judging import judge
 from orchestrator.tmia.result.rows import TmiaResult
 
 SELECTORS = ("none", "kmeans", "reference_loss")
@@ -217,7 +217,7 @@ def write_tmia_run(
         "versions": {"orch-audit": "0.1.0", "torch": "2.15.0"},
         "seconds": 91.4,
     }
-    result = judged(run_of(json.loads(json.dumps(result)), TmiaResult)).document()
+    result = judge(run_of(json.loads(json.dumps(result)), TmiaResult)).document()
     out.mkdir(parents=True, exist_ok=True)
     (out / "result.json").write_text(json.dumps(result, indent=1))
     (out / "plan.yaml").write_text(yaml.safe_dump(PLAN, sort_keys=False))

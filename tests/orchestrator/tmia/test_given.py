@@ -26,7 +26,7 @@ from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.page.page import PAGE
 from orchestrator.tmia.page.verdict import verdict
 from orchestrator.tmia.plan import TmiaPlan
-from orchestrator.tmia.result.judging import judged
+from orchestrator.tmia.result.judging import judge
 from orchestrator.tmia.result.run import TmiaRun
 from tests.cases.foreign_models import saved, trained_elsewhere
 from tests.cases.runs import audited, draw_only, jobs_of, take_turns, two_in_turn
@@ -212,7 +212,7 @@ def test_an_edited_file_is_another_target(folder: Path, tmp_path: Path, finished
 
 def rejudged(document: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     """Return a result with other rows, judged by them."""
-    return judged(TmiaRun.of({**document, **fields}).result).document()
+    return judge(TmiaRun.of({**document, **fields}).result).document()
 
 
 def test_the_gate_counts_the_targets_own_non_members_as_a_control(finished: tuple[Result, Path], folder: Path) -> None:

@@ -17,7 +17,7 @@ from orchestrator.judgement.wording import warnings
 from orchestrator.tmia.headline import HEADLINE
 from orchestrator.tmia.result.given import of_given_model, unlike_warnings
 from orchestrator.tmia.result.given_rows import AlikeRow, GivenCell, OwnModelCell
-from orchestrator.tmia.result.judging import judged
+from orchestrator.tmia.result.judging import judge
 from orchestrator.tmia.result.rows import FitRow, OverfittedRow, TmiaCell, TmiaResult, TmiaSetting
 
 JUDGE, POSTERIORS, OTHER = "tmia_distance", "tmia_posterior", "yeom"
@@ -87,18 +87,18 @@ WHOLE = replace(HEADLINE, lost=lambda plan, document: [])
 
 
 def test_beside_controls_that_held_a_null_result_stands() -> None:
-    found = judged(result(every("I")))
+    found = judge(result(every("I")))
     assert set(levels(found).values()) == {NONE_SEEN} and {each.state for each in found.controls} == {HELD}
     assert outcome(found, 0.9) == "passed"
 
 
 def test_a_finding_rests_on_its_own_attack_alone() -> None:
-    found = judged(result(every("I"), {JUDGE: BLIND, POSTERIORS: SEES, OTHER: BLIND}))
+    found = judge(result(every("I"), {JUDGE: BLIND, POSTERIORS: SEES, OTHER: BLIND}))
     assert levels(found) == {("I", JUDGE): UNTOLD, ("I", POSTERIORS): NONE_SEEN}
     assert states(found)["over-fitted models"] == FAILED
     places = [("I", "kmeans", attack) for attack in ATTACKS]
     assert [outcome(found, 0.9, *place) for place in places] == ["inconclusive", "passed", "inconclusive"]
-    leak = judged(result(every("I", tmia_distance={"precision": ABOVE}), dict.fromkeys(ATTACKS, BLIND)))
+    leak = judge(result(every("I", tmia_distance={"precision": ABOVE}), dict.fromkeys(ATTACKS, BLIND)))
     assert levels(leak) == {("I", JUDGE): LEAK, ("I", POSTERIORS): UNTOLD}
 
 
@@ -106,7 +106,7 @@ def test_a_finding_rests_on_its_own_attack_alone() -> None:
 def test_attacks_of_the_verdict_decide_first_in_whatever_order_rows_stand(seed: int) -> None:
     cells = every("I")
     random.Random(seed).shuffle(cells)
-    found = judged(result(cells, {OTHER: SEES, POSTERIORS: Estimate(0.6, 0.55, 0.65), JUDGE: BLIND}))
+    found = judge(result(cells, {OTHER: SEES, POSTERIORS: Estimate(0.6, 0.55, 0.65), JUDGE: BLIND}))
     rows = [(each.attack, each.state) for each in found.controls if each.name == "over-fitted models"]
     assert rows == [(POSTERIORS, HELD), (JUDGE, FAILED), (OTHER, HELD)]
 
@@ -116,7 +116,7 @@ def test_no_other_attack_takes_the_place_of_one_that_failed() -> None:
     cells.append(cell("I", "label_gap", access="labels", precision=ABOVE))
     whole = result(cells)
     whole = replace(whole, plan={**whole.plan, "audit": {**whole.plan["audit"], "attacks": [*ATTACKS, "label_gap"]}})
-    found = judged(whole)
+    found = judge(whole)
     assert found.verdict is not None
     assert [(each.setting, each.attack, each.level) for each in found.verdict.findings] == [
         ("I", None, UNTOLD), ("I", POSTERIORS, NONE_SEEN), ("II", JUDGE, NONE_SEEN), ("II", POSTERIORS, NONE_SEEN),
@@ -129,12 +129,12 @@ def test_an_attack_that_a_mode_leaves_out_has_not_failed() -> None:
     whole = result(cells, dict.fromkeys(("label_gap", POSTERIORS), SEES))
     audit = {**whole.plan["audit"], "attacks": ["label_gap", POSTERIORS]}
     modes = tuple(TmiaSetting(setting=mode, overrides={"audit.mode": mode}, mode=mode) for mode in ("I", "II"))
-    found = judged(replace(whole, plan={**whole.plan, "audit": audit}, settings=modes))
+    found = judge(replace(whole, plan={**whole.plan, "audit": audit}, settings=modes))
     assert levels(found) == dict.fromkeys([("I", "label_gap"), ("I", POSTERIORS), ("II", POSTERIORS)], NONE_SEEN)
 
 
 def test_without_over_fitted_models_no_null_result_stands() -> None:
-    found = judged(result(every("I"), {}))
+    found = judge(result(every("I"), {}))
     assert set(levels(found).values()) == {UNTOLD} and outcome(found, 0.9) == "inconclusive"
     assert [each.attack for each in found.controls if each.state == MISSING] == [*ATTACKS]
 
@@ -143,12 +143,12 @@ def test_a_broken_promise_takes_null_results_of_its_setting_alone() -> None:
     cells = every("I", "II")
     cells[1] = cell("I", POSTERIORS, null_fpr=BROKEN)
     cells[0] = cell("I", JUDGE, precision=ABOVE)
-    found = judged(result(cells))
+    found = judge(result(cells))
     assert levels(found) == {
         ("I", JUDGE): LEAK, ("I", POSTERIORS): UNTOLD, ("II", JUDGE): NONE_SEEN, ("II", POSTERIORS): NONE_SEEN,
     }  # fmt: skip
     cells[0] = cell("I", JUDGE)
-    found = judged(result(cells))
+    found = judge(result(cells))
     assert levels(found)["I", JUDGE] == UNTOLD
     places = [(setting, "kmeans", JUDGE) for setting in ("I", "II")]
     assert [outcome(found, 0.9, *place) for place in places] == ["inconclusive", "passed"]
@@ -158,7 +158,7 @@ def test_a_broken_promise_takes_null_results_of_its_setting_alone() -> None:
 
 
 def test_null_models_that_are_missing_void_nothing() -> None:
-    found = judged(result(every("I", **{name: {"null_models": 0} for name in (JUDGE, POSTERIORS)})))
+    found = judge(result(every("I", **{name: {"null_models": 0} for name in (JUDGE, POSTERIORS)})))
     assert {each.name: each.state for each in found.controls}["null models"] == MISSING
     assert set(levels(found).values()) == {NONE_SEEN} and outcome(found, 0.9) == "passed"
 
@@ -186,7 +186,7 @@ def of_given(
         for attack, auc in (dict.fromkeys(ATTACKS, SEES) if seen is None else seen).items()
     ]  # fmt: skip
     alike = AlikeRow(setting="I", auc=ABOVE if differ else BLIND, differ=differ)
-    return judged(of_given_model(result(cells, {}, fit), tuple(own), (alike,), ()))
+    return judge(of_given_model(result(cells, {}, fit), tuple(own), (alike,), ()))
 
 
 def states(found: TmiaResult) -> dict[str, str]:

@@ -32,7 +32,7 @@ from orchestrator.tmia.kind import KIND
 from orchestrator.tmia.plan import TmiaPlan
 from orchestrator.tmia.result.controls import judged_cells
 from orchestrator.tmia.result.document import fit_warnings, setting_warnings
-from orchestrator.tmia.result.judging import judged
+from orchestrator.tmia.result.judging import judge
 from orchestrator.tmia.result.rows import FitRow, TmiaCell
 from orchestrator.tmia.result.run import TmiaRun
 from orchestrator.tmia.stages.querying import stored
@@ -550,7 +550,7 @@ def test_the_gate_stops_a_release(finished: tuple[Result, Path]) -> None:
     def held(limit: str, table: list[dict[str, Any]], overfitted: list[dict[str, Any]] = sure) -> list[str]:
         settings = [{"setting": mode, "overrides": {}, "mode": mode} for mode in ("I", *MODES)]
         document = {**finished[0].document, "settings": settings, "table": table, "overfitted": overfitted}
-        return failed([limit], plan, judged(TmiaRun.of(document).result).document())
+        return failed([limit], plan, judge(TmiaRun.of(document).result).document())
 
     (line,) = held("precision=0.7", cells, [])
     assert line.startswith("gate precision=0.7: failed: precision is 0.800")

@@ -20,7 +20,7 @@ from orchestrator.tmia.page.page import PAGE
 from orchestrator.tmia.page.reading import read_tmia_run
 from orchestrator.tmia.page.seeds import seeds_grids
 from orchestrator.tmia.page.verdict import verdict
-from orchestrator.tmia.result.judging import detectable, judged
+from orchestrator.tmia.result.judging import detectable, judge
 from orchestrator.tmia.result.metrics import metrics
 from orchestrator.tmia.result.run import TmiaRun
 from orchestrator.tmia.result.words import words
@@ -68,7 +68,7 @@ def changed(run, setting=None, attack=None, **fields):
 def with_fields(run, **fields):
     """Return the run with other fields in its result, which is judged by them."""
     changed = TmiaRun.of({**run.result.document(), **fields}, run.scores)
-    return TmiaRun(judged(changed.result), run.scores)
+    return TmiaRun(judge(changed.result), run.scores)
 
 
 def sentence(run, start):
