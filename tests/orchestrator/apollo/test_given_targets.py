@@ -24,7 +24,7 @@ from orchestrator.apollo.headline import HEADLINE
 from orchestrator.apollo.page.reading import ApolloRun, read_apollo_run
 from orchestrator.apollo.page.verdict import verdict
 from orchestrator.apollo.published import published
-from orchestrator.apollo.result.judging import judged_by_rows
+from orchestrator.apollo.result.judging import judge as judged_by_rows
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store

@@ -15,7 +15,7 @@ from orchestrator.gnq.result.rows import AreaRow, ArmRow, GnqResult
 from orchestrator.gnq.result.rows import Headline as OfArm
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.gate import Gate
-from orchestrator.judgement.gate import judged as gated
+from orchestrator.judgement.gate import judge_gates as gated
 from orchestrator.judgement.rows import FAILED, HELD, LEAK, MISSING, NONE_SEEN, UNTOLD
 from orchestrator.judgement.wording import warnings
 from orchestrator.report.result import SettingRow
