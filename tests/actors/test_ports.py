@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import urllib.request
 from ipaddress import ip_address
 
 import pytest
@@ -41,6 +42,10 @@ def test_no_process_of_a_private_cluster_listens_beyond_the_loopback_interface(c
         assert len(open_ports) >= 4 + len(workers)
         assert [where for where, _ in open_ports if not ip_address(where).is_loopback] == []
         dashboards = [pid for pid, words in processes.items() if "/dashboard/dashboard.py" in words]
-        assert dashboards and not listening(dashboards)  # Ray starts it whether it is wanted or not
+        assert dashboards  # Ray starts it whether it is wanted or not
+        for _, port in listening(dashboards):
+            for page in ("", "metrics", "api/jobs/"):  # whatever it is asked for, it tells numbers about itself
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=60) as answer:
+                    assert answer.read().startswith(b"# HELP")
         for each in started:
             ray.kill(each)
