@@ -188,7 +188,7 @@ def _no_logs_of_others(folder: str) -> dict[str, str]:
     It would read what lies there to the end of a line, wherever that is.
     """
     empty = os.path.join(folder, "tpu_logs")
-    os.mkdir(empty)
+    make_folder(Path(empty), private=True)
     return {"TPU_LOG_DIR": empty}
 
 

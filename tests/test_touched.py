@@ -66,5 +66,7 @@ def test_files_that_take_long_are_left_out_and_counted(touched: Any, monkeypatch
     near = [["tests/a.py"], ["tests/long.py", "tests/b.py"], ["tests/c.py"]]
     monkeypatch.setattr(touched, "changed", lambda root: [])
     monkeypatch.setattr(touched, "tests_by_distance", lambda files, root: iter(near))
-    monkeypatch.setattr(touched, "taken", lambda root: {"tests/a.py": 1, "tests/b.py": 2, "tests/long.py": 500})
+    monkeypatch.setattr(
+        touched, "seconds_by_file", lambda root: {"tests/a.py": 1, "tests/b.py": 2, "tests/long.py": 500}
+    )
     assert touched.chosen(ROOT) == ["tests/a.py", "tests/b.py", "tests/c.py"]

@@ -14,10 +14,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from audits.owners import is_others
+from audits.writing import make_folder
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -75,7 +77,7 @@ def keep_compiled_code_apart() -> None:
     place = os.path.join(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "orch", "torchinductor")
     if COMPILED not in os.environ:
         with contextlib.suppress(OSError):  # a home that cannot be written
-            os.makedirs(place, 0o700, exist_ok=True)
+            make_folder(Path(place), private=True)
             os.environ[COMPILED] = place
 
 
