@@ -13,7 +13,6 @@ from orchestrator.compared.data import DataOf, data_of
 from orchestrator.compared.shadow_models import with_shadows
 from orchestrator.engine.kind import ScoresTable
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
-from orchestrator.judgement.lines import breaks
 from orchestrator.kinds import kind_named
 from orchestrator.report.result import read_result
 from orchestrator.report.rows import read_row
@@ -158,7 +157,7 @@ def check_parts(document: Mapping[str, Any], where: str) -> None:
         ("unlearning is no list of methods", all(lists_methods(entries or []) for entries in lists)),
         (
             "table is no list of lines with setting and attack",
-            all(isinstance(row, Mapping) and (not breaks(row) or {"setting", "attack"} <= {*row}) for row in rows),
+            all(isinstance(row, Mapping) and (not row.get("void") or {"setting", "attack"} <= {*row}) for row in rows),
         ),
     ):
         if not fits:
@@ -225,7 +224,7 @@ def void_of(document: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     return frozenset(
         (row["setting"], ".".join(filter(None, (row.get("unlearner"), row.get("selection"), row["attack"]))))
         for row in document["table"]
-        if breaks(row)
+        if row.get("void")
     )
 
 

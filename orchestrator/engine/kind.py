@@ -148,10 +148,6 @@ class Page(Protocol):
         """Return the last lines on a terminal: the verdict, and what a reader of the tables must know before it."""
         ...
 
-    def verdict(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the verdict of a result, as result.json has it; None for a kind without one."""
-        ...
-
 
 @dataclass(frozen=True)
 class Tuning:

@@ -25,11 +25,6 @@ class ControlName:
         return Control(name=self.term, description=self.description, protects=protects, **told)
 
 
-def of_lines(name: str, protects: Protects, failure: str = "") -> Control:
-    """Return a control of the lines of a limit; ``failure``: how it failed, "" where it held."""
-    return Control(name=name, protects=protects, state=FAILED if failure else HELD, setting="", why=failure)
-
-
 PROMISED_RATES = ControlName("promised false-alarm rates")
 DIRECTION = ControlName("direction of scores")
 LEARNT = ControlName("members are learnt")
@@ -80,15 +75,6 @@ def turned(rows: Iterable[tuple[str, float | None, float | None]], level: float)
     differ = [(auc, attack) for attack, auc, p in rows if auc is not None and p is not None and p <= 1.0 - level]
     auc, attack = max(differ, key=lambda each: abs(each[0] - 0.5), default=(0.5, ""))
     return (attack, auc) if auc < 0.5 else None
-
-
-def promise(void: Iterable[str]) -> Control:
-    """Return the control that promised rates were kept; ``void``: the lines that did not keep theirs.
-
-    Their own hit rates are void, and no number then; those of other lines stand.
-    """
-    lines = "; ".join(dict.fromkeys(void))
-    return of_lines(PROMISED_RATES.term, RATES, f"not kept by {lines}: hit rates are void" if lines else "")
 
 
 def by_attack(

@@ -98,7 +98,7 @@ def judge_gates(gates: Sequence[Gate], headline: Headline, plan: Any, document: 
     """Return how a result stands to every gate, and how the controls of their lines did: the worst of each name."""
     lines, lost = headline.lines(document), headline.lost(plan, document)
     counted = [looked_at(gate, headline, lines) for gate in gates]
-    controls = [controls_of(headline, document, each) for each in counted]
+    controls = [controls_of(document, each) for each in counted]
     limits = tuple(
         judged_one(gate, headline, own, each, looked_at(gate, headline, lost))
         for gate, own, each in zip(gates, controls, counted, strict=True)
@@ -108,13 +108,11 @@ def judge_gates(gates: Sequence[Gate], headline: Headline, plan: Any, document: 
 
 def ungated(headline: Headline, document: Mapping[str, Any]) -> GateResult:
     """Return how the controls of a result did that was put to no gate: those of all its lines."""
-    return GateResult(controls=tuple(gathered(controls_of(headline, document, headline.lines(document)))))
+    return GateResult(controls=tuple(gathered(controls_of(document, headline.lines(document)))))
 
 
-def controls_of(headline: Headline, document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
+def controls_of(document: Mapping[str, Any], counted: Sequence[Line]) -> list[Control]:
     """Return the controls of lines of a result."""
-    if headline.controls is not None:
-        return list(headline.controls(document, counted))
     return decisive(map(Control.of, document.get("controls", ())), sources_of(counted))
 
 

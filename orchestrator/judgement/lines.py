@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from orchestrator.judgement.rows import Control
+from typing import Any
 
 PROMISED = frozenset({"tpr", "tpr_low", "precision", "precision_low", "coverage"})
 """Metrics that mean nothing where a promised rate is not kept."""
-
-
-def breaks(row: Mapping[str, Any]) -> bool:
-    """Say whether a row of any result (of result.json) is void, since a promised rate is broken.
-
-    Earlier versions of TMIA did not write that: their cells break it on null models, and those of a given model, which
-    alone are ``resampled``, on its known non-members.
-    """
-    if "void" in row:
-        return bool(row["void"])
-    return bool(row.get("null_fpr_off") or ("resampled" in row and row.get("fpr_off")))
 
 
 @dataclass(frozen=True)
@@ -45,7 +31,7 @@ class Line:
     @property
     def void(self) -> bool:
         """Whether a promised rate of the line is broken."""
-        return breaks(self.values)
+        return bool(self.values.get("void"))
 
     def is_void(self, metric: str) -> bool:
         """Say whether a number of the line must not be quoted, since it rests on a promised rate that is broken."""
@@ -72,8 +58,7 @@ class Headline:
     lines that a result lacks, because an attack failed.
 
     A result (``document``, the content of result.json) is read without its plan, which may name code that a reader has
-    not: ``lines(document)``; ``controls(document, lines)``: the controls of these lines, None where the result itself
-    has them.
+    not: ``lines(document)``.
     ``accesses``: levels of access that a limit can name, weakest first. ``undefined_fails``: a line of which the
     metric is not defined is worse than all others; else it is left out.
     """
@@ -86,6 +71,5 @@ class Headline:
     lines: Callable[[Mapping[str, Any]], Sequence[Line]]
     refusal: Callable[[Any], str] = no_refusal
     lost: Callable[[Any, Mapping[str, Any]], Sequence[Line]] = nothing_lost
-    controls: Callable[[Mapping[str, Any], Sequence[Line]], Sequence[Control]] | None = None
     accesses: tuple[str, ...] = ()
     undefined_fails: bool = True

@@ -18,7 +18,7 @@ from orchestrator.report.grid_formats import as_csv, as_html, as_markdown
 from orchestrator.report.in_progress import in_progress
 from orchestrator.report.pictures import Images
 from orchestrator.report.result import FinishedRun, read_result
-from orchestrator.report.rows import read_row, without_points, write_row
+from orchestrator.report.rows import read_row, without_points
 from orchestrator.report.trials import remark, trial_grid
 from orchestrator.report.writing import write_warnings
 
@@ -36,8 +36,7 @@ class RunPage(Generic[R]):
     result.json, without scores. ``fill(run, out, images)`` writes figures and page and returns the page's path.
     ``images(document, data)`` returns the pictures that the page shows, by point id; ``data()`` is the data set.
     ``all_grids(run)`` returns the tables of a run, ``terminal_grids(run)`` those for a terminal of 100 columns,
-    ``lines(run)`` the lines below them, ``answer(run)`` the verdict where the result has none;
-    ``form(document)`` the rows that result.json is read as.
+    ``lines(run)`` the lines below them; ``form(document)`` the rows that result.json is read as.
     """
 
     read: Callable[[Path], R]
@@ -47,7 +46,6 @@ class RunPage(Generic[R]):
     all_grids: Callable[[R], list[Grid]]
     terminal_grids: Callable[[R], list[Grid]]
     lines: Callable[[R], list[str]]
-    answer: Callable[[R], Verdict] | None = None
     form: Callable[[Mapping[str, Any]], type[FinishedRun]] = field(kw_only=True)
 
     def write(self, out: Path, images: Images | None = None) -> Path:
@@ -104,14 +102,10 @@ class RunPage(Generic[R]):
     def closing_lines(self, document: Mapping[str, Any]) -> list[str]:
         """Return the last lines on a terminal: what a reader of the tables must know, then the verdict."""
         search, run = document.get("search"), self.of(document)
-        found = self.verdict(document)
+        found = document.get("verdict")
         said = verdict_lines(read_row(Verdict, found, "verdict")) if found else []
         chosen = selection.lines(selection.chosen_of(document))
         return [*chosen, *self.lines(run), *([remark(search)] if search else []), *said]
-
-    def verdict(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the verdict of a result as result.json has it (``orchestrator.judgement.rows``); None without one."""
-        return write_row(self.answer(self.of(document))) if self.answer else document.get("verdict")
 
 
 def trials_of(document: Mapping[str, Any]) -> list[Grid]:

@@ -372,8 +372,6 @@ class Run:
                 document["warnings"] += kept_elsewhere(self.out)
             elif not self.pictures:
                 document = page.without_pictures(document)
-            if verdict := page.verdict(document):
-                document["verdict"] = verdict
             if self.gates:
                 document["gate"] = judge_gates(self.gates, self.kind.headline, self.plan, document).to_json()
             document["seconds"] = round(time.perf_counter() - self.begin, 3)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from orchestrator.apollo.page.reading import ApolloRun
+from orchestrator.apollo.result.controls import RETRAIN
 from orchestrator.cli.main import main
 from orchestrator.cli.schema import FORMS, made, published
-from orchestrator.judgement.controls import of_lines
-from orchestrator.judgement.rows import FINDINGS
+from orchestrator.judgement.rows import FINDINGS, HELD
 from orchestrator.kinds import KINDS
 from tests.cases.apollo_result import write_run
 from tests.cases.runs import draw_only
@@ -42,7 +42,7 @@ def test_every_kind_has_one_and_the_command_prints_it(capsys: pytest.CaptureFixt
 
 
 def test_a_gate_and_fields_of_later_versions_fit_and_broken_documents_do_not(drawn: dict[str, Any]) -> None:
-    gate = {"outcome": "passed", "limits": [], "controls": [of_lines("retrain", FINDINGS).write()]}
+    gate = {"outcome": "passed", "limits": [], "controls": [RETRAIN.row(FINDINGS, HELD, "base", "").write()]}
     assert misfits({**drawn, "gate": gate, "a field of later": 1}) == []
     row, *rows = drawn["table"]
     lacking = {name: value for name, value in row.items() if name != "auc"}

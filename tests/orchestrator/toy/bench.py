@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from orchestrator.cli.main import main
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.rows import FINDINGS, Control, Protects, State
 from orchestrator.kinds import kind_named, load_plan
+from tests.orchestrator.toy import kind
 from tests.orchestrator.toy.plan import ToyPlan
 
 
@@ -41,3 +44,15 @@ class Bench:
         file = self.place / "plan.yaml"
         file.write_text(yaml.safe_dump(self.plan().resolved()))
         return main([*arguments[:2], str(file), *arguments[2:]])
+
+
+def control(name: str, state: State, why: str = "", protects: Protects = FINDINGS, **more: Any) -> Control:
+    """Return a control of a toy result's one setting."""
+    return Control(name=name, protects=protects, state=state, setting="base", why=why, **more)
+
+
+def controlled(monkeypatch: pytest.MonkeyPatch, *controls: Control) -> None:
+    """Give every toy result these controls."""
+    summarise = kind.KIND.summarise
+    found = {"controls": [each.write() for each in controls]}
+    monkeypatch.setattr(kind, "KIND", replace(kind.KIND, summarise=lambda finished: {**summarise(finished), **found}))

@@ -16,7 +16,11 @@ def names(plan: ToyPlan) -> dict[str, list[str]]:
 
 def lines(document: Mapping[str, Any]) -> Sequence[Line]:
     """Return the lines of the table; the worst of all is the strongest attack."""
-    return [Line((row["attack"],), row, f"{row['setting']}, {row['attack']}", True) for row in document["table"]]
+    return [
+        Line((attack,), row, f"{setting}, {attack}", True, setting=setting, attack=attack)
+        for row in document["table"]
+        for setting, attack in [(row["setting"], row["attack"])]
+    ]
 
 
 HEADLINE = Headline(example="auc=0.6", summary=("auc",), metrics=("auc",), parts=("attack",), names=names, lines=lines)

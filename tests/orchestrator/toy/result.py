@@ -15,6 +15,7 @@ from orchestrator.engine.kind import Finished
 from orchestrator.engine.run.scores import joined_scores
 from orchestrator.engine.setting import Setting
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.rows import Control
 from orchestrator.report.judged import judged_rows
 from orchestrator.report.result import FinishedRun
 
@@ -71,3 +72,4 @@ class ToyResult(FinishedRun):
     KIND: ClassVar[str] = "toy"
 
     table: tuple[ToyRow, ...]
+    controls: tuple[Control, ...] = ()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 from xml.etree import ElementTree as ET
 
@@ -14,27 +11,20 @@ import pytest
 from orchestrator.cli.main import main
 from orchestrator.engine.ci.junit import junit
 from orchestrator.engine.ci.summary import summary
-from orchestrator.judgement.controls import of_lines
 from orchestrator.judgement.gate_result import GateResult, LimitResult
-from orchestrator.judgement.lines import Line
-from orchestrator.judgement.rows import FINDINGS, Control
 from orchestrator.report.result import read_result
 from tests.orchestrator.toy import kind
-from tests.orchestrator.toy.bench import Bench
+from tests.orchestrator.toy.bench import Bench, control, controlled
 
 LIMITS = ("--fail-above", "auc=0.99", "--fail-above", "right.auc=0.1")
 
 
 @pytest.fixture
-def controlled(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_controls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every result two controls, of which one fails beside the attack ``loss``."""
-
-    def controls(document: Mapping[str, Any], lines: Sequence[Line]) -> list[Control]:
-        failure = "none" if any(line.place == ("loss",) for line in lines) else ""
-        return [of_lines("power", FINDINGS, failure), of_lines("null", FINDINGS)]
-
-    headline = replace(kind.KIND.headline, controls=controls)
-    monkeypatch.setattr(kind, "KIND", replace(kind.KIND, headline=headline))
+    blind = control("power", "failed", "none", attack="loss", lines="attack")
+    seen = control("power", "held", attack="right", lines="attack")
+    controlled(monkeypatch, blind, seen, control("null", "held"))
 
 
 def cases(file: Path) -> dict[str, str]:
@@ -72,7 +62,7 @@ def test_limits_are_test_cases_and_the_summary_says_the_same(bench: Bench) -> No
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("controlled")
+@pytest.mark.usefixtures("with_controls")
 def test_controls_are_test_cases_and_what_they_leave_open_is_an_error(bench: Bench) -> None:
     """In short: ``test_gated.py``, and the tests of ``tests/orchestrator/engine/ci``."""
     xml, text = bench.place / "open.xml", bench.place / "open.md"
@@ -139,7 +129,7 @@ def test_no_file_that_orch_did_not_write_is_overwritten(bench: Bench, capsys: py
 
 def test_no_name_breaks_out_of_xml_or_of_a_table() -> None:
     limit = LimitResult('<"&|\x00', "auc", 0.1, 0.5, "a|b", "failed", ("a|b < `c`\n| d",))
-    gate = GateResult("failed", (limit,), (of_lines("x\x1b", FINDINGS, "]]>"),))
+    gate = GateResult("failed", (limit,), (control("x\x1b", "failed", "]]>"),))
     document = {"name": "odd", "kind": "toy"}
     root = ET.fromstring(junit(document, gate))
     assert [case.attrib["name"] for case in root.iter("testcase")] == [

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.cli.main import main
-from orchestrator.judgement.controls import of_lines
 from orchestrator.judgement.gate import judge_gates, parse_gate
 from orchestrator.judgement.gate_result import GateResult
-from orchestrator.judgement.lines import Line
-from orchestrator.judgement.rows import FINDINGS, NULLS, Control
+from orchestrator.judgement.rows import NULLS
 from orchestrator.report.writing import template
 from tests.orchestrator.toy import kind
-from tests.orchestrator.toy.bench import Bench
+from tests.orchestrator.toy.bench import Bench, control, controlled
 
 PASSED, FAILED = "auc=0.99", "right.auc=0.1"
 BLIND = "sees nothing"
@@ -28,12 +25,7 @@ BLIND = "sees nothing"
 @pytest.fixture
 def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the control of every result fail."""
-
-    def controls(document: Mapping[str, Any], lines: Sequence[Any]) -> list[Control]:
-        return [of_lines("power", FINDINGS, BLIND if lines else ""), of_lines("null", FINDINGS)]
-
-    headline = replace(kind.KIND.headline, controls=controls)
-    monkeypatch.setattr(kind, "KIND", replace(kind.KIND, headline=headline))
+    controlled(monkeypatch, control("power", "failed", BLIND), control("null", "held"))
 
 
 def run(bench: Bench, *limits: str, more: Sequence[str] = ()) -> tuple[int, Path]:
@@ -94,17 +86,17 @@ def test_one_failed_limit_fails_the_gate_in_the_tracker_too(bench: Bench) -> Non
 
 def test_a_control_that_failed_for_one_limit_has_failed() -> None:
     """Each limit has the controls of its own lines; the list of all does not say that one held which did not."""
-    lines = [Line((name,), {"auc": 0.6}, name, True) for name in ("right", "loss")]
-    headline = replace(
-        kind.KIND.headline,
-        lines=lambda document: lines,
-        controls=lambda document, counted: [of_lines("power", NULLS, "" if lines[0] in counted else "none")],
-    )
+    headline = kind.KIND.headline
+    rows = [{"setting": "base", "attack": name, "auc": 0.6} for name in ("right", "loss")]
+    controls = [
+        control("power", "held", protects=NULLS, attack="right", lines="attack"),
+        control("power", "failed", "none", protects=NULLS, attack="loss", lines="attack"),
+    ]
     texts = ("loss.auc=0.9", "loss.auc=0.5", "right.auc=0.9")
     gates = [parse_gate(text, headline) for text in texts]
-    found = judge_gates(gates, headline, None, {})
+    found = judge_gates(gates, headline, None, {"table": rows, "controls": [each.write() for each in controls]})
     assert [limit.outcome for limit in found.limits] == ["inconclusive", "failed", "passed"]
-    assert found.controls == (of_lines("power", NULLS, "none"),)
+    assert [(each.name, each.state, each.why) for each in found.controls] == [("power", "failed", "none")]
     (tags,) = [told for name, told in found.tags().items() if name == "orch.gate.loss.auc"]
     assert tags == f"{found.limits[0].sentence()}; {found.limits[1].sentence()}"
 
