@@ -294,7 +294,12 @@ def names_file(source: str) -> bool:
 
     Anybody may have put a file of that name into the working folder. Raises BadInput as ``is_there`` does.
     """
-    return source not in shipped_plans() and source not in SWEEPS and is_there(Path(source))
+    return not names_shipped(source) and is_there(Path(source))
+
+
+def names_shipped(source: str) -> bool:
+    """Say whether ``source`` is the name of a shipped plan or sweep, whatever lies in the working folder."""
+    return source in shipped_plans() or source in SWEEPS
 
 
 def is_there(path: Path) -> bool:

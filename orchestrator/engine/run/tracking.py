@@ -21,6 +21,7 @@ from orchestrator.engine.kind import Kind, StandIns, nothing_stands_in
 from orchestrator.engine.media import markdown, visible
 from orchestrator.engine.run.search_result import VALUE, TrialNews, told_of
 from orchestrator.engine.run.tracking_again import finished_before, keep_finished
+from orchestrator.engine.run.tracking_database import make_database
 from orchestrator.engine.run.tracking_headline import headline_of, tags_of
 from orchestrator.engine.run.tracking_models import ToLog, log_models
 from orchestrator.engine.run.tracking_names import NOTE, allowed_name, effective, flatten, plan_hash
@@ -242,6 +243,7 @@ def open_run(
 
     if (file := file_of(uri)) is not None:
         make_folder(file.parent)
+        make_database(file)
     experiment = experiment_in(named, uri, experiment, out)
     client = MlflowClient(tracking_uri=reveal(uri), registry_uri=reveal(uri))
     identity = _experiment(client, uri, experiment, out)

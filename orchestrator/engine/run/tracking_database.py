@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -16,7 +17,7 @@ from urllib.parse import quote
 
 from audits.data.regular import opened
 from audits.errors import BadInput
-from audits.writing import require_own
+from audits.writing import TEMPORARY, require_own
 
 WRITTEN = (
     "datasets", "experiment_tags", "experiments", "input_tags", "inputs", "latest_metrics", "logged_model_metrics",
@@ -38,6 +39,26 @@ JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """The last bytes of a journal that names another one, and the first ones of every journal."""
 PATIENCE = 20.0
 """Seconds to wait for another process that writes, as MLflow does."""
+
+
+def make_database(file: Path) -> None:
+    """Make a database of MLflow where there is none: by another name first, so that a kill leaves none half made.
+
+    MLflow changes its tables step by step when it makes them, and cannot go on with what a kill left of that. Where the
+    file system has no second names MLflow makes it in its place.
+    """
+    from mlflow import MlflowClient
+
+    if os.path.lexists(file) or re.search("[?#%]", str(file.absolute())):  # the latter are no plain path in an address
+        return
+    part = file.absolute().with_name(f"{TEMPORARY}{secrets.token_hex(8)}-{file.name}")
+    uri = f"sqlite:///{part}"
+    try:
+        MlflowClient(tracking_uri=uri, registry_uri=uri).search_experiments(max_results=1)
+        with suppress(OSError):  # one that another process has made meanwhile, too
+            os.link(part, file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -206,6 +206,16 @@ def test_no_run_begins_where_its_log_or_database_is_another_file(
     assert Path("own").read_text() == OWN
 
 
+def test_no_folder_of_the_working_folder_is_verified_by_the_name_of_a_shipped_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mia-smoke").mkdir()
+    Path("mia-smoke", "plan.yaml").write_text("audit: {planted: true}\n")
+    refused(["verify", "mia-smoke", "--workers", "0"], capsys, "has nothing of this plan")
+    refused(["verify", "./mia-smoke", "--workers", "0"], capsys, "audit.planted")
+
+
 def test_no_run_has_the_working_folder_for_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

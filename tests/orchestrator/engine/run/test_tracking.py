@@ -23,11 +23,13 @@ from orchestrator.cli.main import main
 from orchestrator.engine.run import tracking_server
 from orchestrator.engine.run.summary import page_of
 from orchestrator.engine.run.tracking import log_result
+from orchestrator.engine.run.tracking_database import make_database
 from orchestrator.engine.run.tracking_names import flatten
 from orchestrator.engine.run.tracking_server import TrackingFailed
 from orchestrator.engine.run.tracking_uri import check_uri, resolve_uri
 from orchestrator.kinds import kind_named
 from tests.cases.apollo_result import settings, write_run
+from tests.cases.planted import ROOT
 from tests.cases.ports import free_ports
 
 APOLLO = kind_named("apollo")
@@ -241,6 +243,29 @@ def test_whether_a_server_answers_is_asked_without_any_login(tmp_path, monkeypat
             tracking_server._knock(f"http://{login}127.0.0.1:{server.server_port}/")
         server.shutdown()
     assert Noting.seen == [("/", None)] * 2
+
+
+def test_a_kill_while_a_database_is_made_leaves_none_half_made(tmp_path):
+    file = tmp_path / "mlflow.db"
+    script = """
+import os, pathlib, sys
+from orchestrator.engine.run import tracking_database
+from alembic.operations.batch import ApplyBatchImpl
+real = ApplyBatchImpl._create
+def killed(*arguments, **named):  # between a table's new form and its old one's end
+    real(*arguments, **named)
+    os.kill(os.getpid(), 9)
+ApplyBatchImpl._create = killed
+tracking_database.make_database(pathlib.Path(sys.argv[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(file)], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL and not file.exists() and len(os.listdir(tmp_path)) >= 1
+    make_database(file)
+    held = file.stat().st_ino
+    make_database(file)
+    assert file.stat().st_ino == held
+    with sqlite3.connect(file) as database:
+        assert database.execute("SELECT name FROM experiments").fetchall() == [("Default",)]
 
 
 def test_a_file_that_is_no_database_is_a_tracking_failure(run, tmp_path):
