@@ -159,7 +159,9 @@ def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = (), asked: str | 
     if isinstance(name, str) and (name in KINDS or name in kind_names()):
         if asked not in (None, said, name):
             if not (isinstance(section, Mapping) and "kind" in section):
-                raise BadInput(f"the plan has no audit.kind, and without one it is {said!r}; write kind: {asked} there")
+                raise BadInput(
+                    f"the plan has no audit.kind, and without one it is {said!r}; write audit: {{kind: {asked}}}"
+                )
             raise BadInput(
                 f"audit.kind is {said!r} in the plan, but the audit asked for is {asked!r}; "
                 f"give it to orch audit {said}, or name a plan of {asked} (orch ls plans)"
