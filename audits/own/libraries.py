@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from audits.owners import is_others
+from audits.owners import is_others, others_can_exchange
 from audits.writing import make_folder
 
 if TYPE_CHECKING:
@@ -75,10 +75,11 @@ def keep_compiled_code_apart() -> None:
     It makes that folder when a model is first trained, and unpickles and loads what lies there.
     """
     place = os.path.join(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "orch", "torchinductor")
-    if COMPILED not in os.environ:
-        with contextlib.suppress(OSError):  # a home that cannot be written
+    if COMPILED not in os.environ and os.path.isabs(place):  # there may be no home
+        with contextlib.suppress(OSError):  # nor one that can be written
             make_folder(Path(place), private=True)
-            os.environ[COMPILED] = place
+            if not others_can_exchange(Path(place).resolve()):
+                os.environ[COMPILED] = place
 
 
 def opened_elsewhere(uri: str) -> tuple[FileSystem, str]:

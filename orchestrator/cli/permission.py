@@ -15,6 +15,7 @@ from audits.addresses import place_of
 from audits.credentials import MASK
 from audits.errors import BadInput
 from audits.own.permission import ALLOW, Named, is_own
+from audits.targets.forms import form_by_name
 from orchestrator.engine.media import visible
 from orchestrator.engine.plan.reach import OPTION, TRUSTING, VARIABLE, Reach
 
@@ -23,12 +24,14 @@ from orchestrator.engine.plan.reach import OPTION, TRUSTING, VARIABLE, Reach
 class Permission:
     """What the user has allowed, or wrote on the command line himself.
 
-    ``everything``: all code (--allow-code); ``own``: names of code and their folders; ``fields``: dotted fields of the
-    plan and their texts; ``places``: credentials, "" for none, and the places that they may be sent to.
+    ``everything``: all code (--allow-code); ``own``: words of the command line; ``agreed``: names of code to which the
+    user said yes; ``fields``: dotted fields of the plan and their texts; ``places``: credentials, "" for none, and the
+    places that they may be sent to.
     """
 
     everything: bool = False
     own: set[str] = field(default_factory=set)
+    agreed: set[str] = field(default_factory=set)
     fields: set[tuple[str, str]] = field(default_factory=set)
     places: set[tuple[str, str]] = field(default_factory=set)
 
@@ -69,12 +72,19 @@ class Permission:
         whose = f"code of {', '.join(folders)}" if folders else "as a program"
         question = f"{', '.join(names)} {'runs' if len(names) == 1 else 'run'} {whose}; run it?"
         yes = click.confirm(visible(question), err=True)
-        self.own.update((*names, *(str(root) for _, root in unknown if root)) if yes else ())
+        self.own.update((str(root) for _, root in unknown if root) if yes else ())
+        self.agreed.update(names if yes else ())
         return yes
 
     def is_known(self, name: str, root: Path | None) -> bool:
-        """Return whether the user has named this code, and its folder if there is one."""
-        return name in self.own and (root is None or any(Path(word).expanduser() == root for word in self.own))
+        """Return whether the user has named this code, and its folder if there is one.
+
+        Who names a file of weights has not named a program that lies there: the ending must say it.
+        """
+        named = name in self.own and (is_own(name) or form_by_name(name) == "torchscript")
+        if name in self.agreed or named:
+            return root is None or any(Path(word).expanduser() == root for word in self.own)
+        return False
 
     def refused(self, found: Sequence[Reach]) -> Sequence[Reach]:
         """Return those of the places that may not be reached, or not with their credential; ask once about all."""

@@ -80,7 +80,7 @@ def claim(out: Path | None) -> None:
         return
     try:
         kind = json.loads(file.read_text(encoding="utf-8")).get("kind")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         kind = None
     if kind != "score":
         raise BadInput(f"--out {out} holds the result of a run of kind {kind!r}; choose another --out")

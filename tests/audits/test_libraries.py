@@ -128,9 +128,14 @@ def test_what_torch_compiles_is_kept_where_nobody_else_can_put_anything(
     libraries.keep_compiled_code_apart()
     assert os.environ[libraries.COMPILED] == "/chosen"
     monkeypatch.delenv(libraries.COMPILED)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
-    libraries.keep_compiled_code_apart()
-    assert libraries.COMPILED not in os.environ
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.chdir(tmp_path)
+    for elsewhere in ("/proc/none", "relative", str(tmp_path / "open")):
+        monkeypatch.setenv("XDG_CACHE_HOME", elsewhere)
+        libraries.keep_compiled_code_apart()
+        assert libraries.COMPILED not in os.environ
+    assert not (tmp_path / "relative").exists()
 
 
 def test_a_working_folder_that_is_moved_meanwhile_is_come_back_to(

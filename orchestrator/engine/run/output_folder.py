@@ -122,7 +122,7 @@ def _writing(out: Path) -> Iterator[None]:
 def refuse_other_plan(out: Path, plan: BasePlan, *, begun: bool = False) -> None:
     """Raise ``BadInput`` when ``out`` holds the run, finished or ``begun``, of a plan whose scores would be others."""
     file = out / PLAN_FILE
-    if not (file.exists() and (begun or (out / RESULT_FILE).exists())):
+    if not (file.is_file() and (begun or (out / RESULT_FILE).exists())):
         return
     own, theirs = set(code_of(plan.resolved())), set[Named]()
     try:
@@ -149,7 +149,7 @@ def refuse_other_command(out: Path, name: str) -> None:
 def refuse_other_sweep(out: Path, sweep: Sweep) -> None:
     """Raise ``BadInput`` when ``out`` holds the finished run of another sweep file, or one of more draws."""
     file = out / SWEEP_FILE
-    if not (file.exists() and (out / RESULT_FILE).exists()):
+    if not (file.is_file() and (out / RESULT_FILE).exists()):
         return
     former = read_sweep_file(file, sweep.name)
     if not same_sweep(sweep, former):
@@ -243,4 +243,4 @@ def place_of(file: Path) -> Path:
 
     Who made the folder in which it lies may have made the link.
     """
-    return file.resolve() if file.absolute().is_relative_to("/dev") else file
+    return file.resolve() if file.absolute().parent in (Path("/dev"), Path("/dev/fd")) else file

@@ -29,6 +29,7 @@ from orchestrator.engine.run import output_folder
 from orchestrator.engine.run.output_folder import claim_folder
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
 from orchestrator.kinds import load_plan
+from orchestrator.scored.run import claim
 from tests.cases.apollo_result import write_whole_run
 from tests.cases.families import family
 from tests.cases.runs import draw_only
@@ -260,6 +261,12 @@ def test_nothing_waits_for_a_pipe_that_says_what_run_a_folder_holds(tmp_path: Pa
         os.mkfifo(tmp_path / name)
     output_folder.refuse_other_command(tmp_path, "audit")
     assert output_folder.goal_left(tmp_path) is None and output_folder.settings_left(tmp_path) == set()
+    (tmp_path / output_folder.RESULT_FILE).unlink()
+    (tmp_path / output_folder.RESULT_FILE).write_text("[" * 100_000)
+    os.mkfifo(tmp_path / output_folder.PLAN_FILE)
+    output_folder.refuse_other_plan(tmp_path, load_plan("mia-smoke"))
+    with pytest.raises(BadInput, match="holds the result of a run of kind None"):
+        claim(tmp_path)
     with pytest.raises(CannotWrite, match=JOURNAL_FILE):
         Journal(tmp_path / JOURNAL_FILE, {}).check(1)
 
@@ -289,6 +296,7 @@ def test_a_link_by_the_name_of_a_file_that_is_written_is_replaced(
             assert not file.is_symlink() and len(file.read_text()) > 99
             assert Path("own").read_text() == "" and not Path("absent").exists()
     assert output_folder.place_of(Path("/dev/stdout")) == Path("/dev/stdout").resolve()
+    assert output_folder.place_of(Path("/dev/shm/x")) == Path("/dev/shm/x")  # anybody may make links there
     os.mkfifo("pipe")
     refused(["cp", "mia-smoke", "pipe", "--force"], capsys, "pipe")
     (theirs / "new").symlink_to(Path("absent").absolute())

@@ -11,6 +11,7 @@ import pytest
 from audits.statistics.null import holm
 from orchestrator.compared.leaks import said_of_leaks
 from orchestrator.compared.rows import CompareResult
+from orchestrator.judgement.estimate import Estimate
 from tests.orchestrator.compared.made_up import Columns, apollo, compared, gnq, mia, rows, run
 
 
@@ -54,6 +55,22 @@ def test_a_threshold_that_calls_more_of_everybody_is_no_leak(
     result = compared(capsys, *folders)
     assert {row.metric for row in result.table if row.differs} == {"tpr", "fpr"}
     assert "leaks less than" not in headline(result) and "Neither a nor b" in headline(result)
+
+
+def test_an_area_tells_a_leak_whatever_threshold_moved_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [
+        run(tmp_path / name, "apollo", calls(more, more), contents="a") for name, more in (("a", 0.0), ("b", 0.5))
+    ]
+    result = compared(capsys, *folders)
+    table = tuple(replace(row, promised_fpr=None) for row in result.table)  # as of decisions without a promise
+    assert "Neither a nor b" in said_of_leaks(replace(result, table=table))[0]
+    more = Estimate(0.2, 0.1, 0.3)
+    table = tuple(
+        replace(row, difference=more, differs=True, identical=False) if row.metric == "auc" else row for row in table
+    )
+    assert "a leaks less than b" in said_of_leaks(replace(result, table=table))[0]
 
 
 def test_a_stricter_threshold_is_no_leak_by_precision_either(

@@ -171,7 +171,9 @@ def test_torchscript_runs_with_permission_alone(
     assert main(["validate", str(file)]) == 2
     assert "model.pt is a program (TorchScript)" in (said := capsys.readouterr().err) and "--allow-code" in said
     assert main(["validate", str(file), "--allow-code"]) == 0
-    assert main(["validate", str(file), "--set", "target.weights=model.pt"]) == 0  # the user's own word
+    assert main(["validate", str(file), "--set", "target.weights=model.pt"]) == 2  # the word of weights, of no program
+    script(net, "model.ts")
+    assert main(["validate", str(file), "--set", "target.weights=model.ts"]) == 0  # the user's own word
     with monkeypatch.context() as patch:
         patch.setattr(torch.jit, "load", no_loading)
         assert main(["audit", "toy", str(file), "--out", "out"]) == 2
