@@ -63,4 +63,5 @@ def test_a_list_of_points_is_void_where_most_of_it_is_false() -> None:
         for low in (0.06, 0.4)
     )
     assert not mostly_false(fair) and mostly_false(false)
+    assert not mostly_false(replace(fair, fdp=Estimate(0.3, 0.19, 0.5))), "twice the claim is far, not above it"
     assert not mostly_false(replace(fair, fdp=Estimate()))
