@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,8 @@ import click
 
 from audits.credentials import is_masked, mask
 from audits.errors import BadInput, did_you_mean
-from audits.own.permission import ALLOW
+from audits.own.permission import ALLOW, require_permission_for_programs
+from audits.targets.forms import file_and_part, form_by_name, form_of, may_be_script
 from orchestrator.cli import audit, sweep, tune
 from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
@@ -88,9 +89,10 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
     is_file = source is not None and names_file(source) and (swept is not None or values["source"] is not None)
     swept_code = code_of_settings(plan.resolved(), swept, plan) if swept else ()
     asked = any(True for _ in (*code_of(plan.resolved()), *swept_code))  # and allowed, or it would have been refused
-    allowed: tuple[str, ...] = (
-        ("--allow-code",) if asked or session.permission.everything or os.environ.get(ALLOW) == "1" else ()
-    )
+    everything = session.permission.everything or os.environ.get(ALLOW) == "1"
+    if asked:
+        require_no_program(plan, changes_of(swept, plan) if swept else (), everything)
+    allowed: tuple[str, ...] = ("--allow-code",) if asked or everything else ()
     reached = reaches(plan, changes_of(swept, plan) if swept else ())
     places = {each.allowance for each in reached if not session.permission.is_own_word(each)}
     for credential, place in sorted(places | session.permission.allowed()):  # the job has nobody to ask
@@ -111,6 +113,29 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
         junit=values.get("junit"),
         summary=values.get("summary"),
     )
+
+
+def require_no_program(plan: BasePlan, changes: Iterable[Mapping[str, Any]], everything: bool) -> None:
+    """Raise BadInput for a given model that is a program nobody has allowed, or may be one: a job may run all code.
+
+    ``changes``: those of a sweep's settings; ``everything``: all code is allowed.
+    """
+    target = getattr(plan, "target", None)
+    if target is None or everything:
+        return
+    fields = {f"target.{field}" for field in target.MODELS}
+    said = [value for change in changes for field, value in change.items() if field in fields]
+    files = [text for value in said for text in ([value] if isinstance(value, str) else value or ())]
+    files = list(dict.fromkeys([*target.named(target.MODELS).values(), *files]))
+    here = [file for file in files if Path(file_and_part(file)[0]).expanduser().exists()]
+    require_permission_for_programs([file for file in here if form_of(file) == "torchscript"])
+    if away := [
+        file for file in files if file not in here and (may_be_script(file) or form_by_name(file) == "torchscript")
+    ]:
+        raise BadInput(
+            f"{away[0]} is not here and may be a program (TorchScript), which a job with code of your own would run: "
+            "add --allow-code if you trust it"
+        )
 
 
 def default_folder(name: str, swept: Sweep | None, values: Mapping[str, Any]) -> Path:

@@ -20,12 +20,14 @@ from threading import Thread
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 import actors.submit
 import orchestrator.cli.submit
 from actors import own_cluster
 from actors.submit import Ended, JobServer, JobServerLost
 from audits.errors import BadInput
+from audits.own.permission import asking
 from orchestrator.cli import handover
 from orchestrator.cli.handover import DamagedHandover, chosen, packed, unpack
 from orchestrator.cli.main import main
@@ -426,3 +428,21 @@ def test_a_log_goes_on_where_its_connection_broke(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(actors.submit, "_connect", lambda address: Client(("",) * 20))
     with pytest.raises(JobServerLost, match="job"):
         JobServer("http://there").follow("job", shown.append)
+
+
+def test_permission_for_own_code_is_none_for_a_program_that_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def late(*_): ...\n")
+    target = "{kind: mia}\ntarget: {weights: %s, members: even}\nmodel: {name: mlp}\ndata: {name: digits}\n"
+    own = [*STORE, "--set", "recipe.fit=python:mine:late"]
+    torch.jit.script(torch.nn.Linear(2, 2)).save("here.ts")
+    session = Session()
+    with asking(session.permission.may_run):
+        for weights, said in (("here.ts", "is a program"), ("away.pt", "is not here"), ("away.ts", "is not here")):
+            Path("plan.yaml").write_text(f"audit: {target % weights}")
+            with pytest.raises(BadInput, match=f"{weights} {said}"):
+                read_command(session, ["audit", "mia", "plan.yaml", *own])
+        Path("plan.yaml").write_text(f"audit: {target % 'away.safetensors'}")
+        assert "--allow-code" in read_command(session, ["audit", "mia", "plan.yaml", *own]).words
