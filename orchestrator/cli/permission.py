@@ -79,9 +79,10 @@ class Permission:
     def is_known(self, name: str, root: Path | None) -> bool:
         """Return whether the user has named this code, and its folder if there is one.
 
-        Who names a file of weights has not named a program that lies there: the ending must say it.
+        Who names a file of weights has not named a program that lies there: the ending must say it, and the field too.
         """
-        named = name in self.own and (is_own(name) or form_by_name(name) == "torchscript")
+        as_model = any(text == name and field.startswith("target.") for field, text in self.fields)
+        named = name in self.own if is_own(name) else as_model and form_by_name(name) == "torchscript"
         if name in self.agreed or named:
             return root is None or any(Path(word).expanduser() == root for word in self.own)
         return False

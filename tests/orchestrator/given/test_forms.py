@@ -174,6 +174,9 @@ def test_torchscript_runs_with_permission_alone(
     assert main(["validate", str(file), "--set", "target.weights=model.pt"]) == 2  # the word of weights, of no program
     script(net, "model.ts")
     assert main(["validate", str(file), "--set", "target.weights=model.ts"]) == 0  # the user's own word
+    other = Path("theirs.yaml")
+    other.write_text(plan("model.ts").to_yaml())
+    assert main(["validate", str(other), "--set", "tracking.experiment=model.ts"]) == 2  # a word about something else
     with monkeypatch.context() as patch:
         patch.setattr(torch.jit, "load", no_loading)
         assert main(["audit", "toy", str(file), "--out", "out"]) == 2
