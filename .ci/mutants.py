@@ -124,7 +124,7 @@ DEFECTS: list[tuple[str, str, str]] = [
         "return standing_of(row, level) == UNSURE",
     ),
     ("orchestrator/tmia/stages/stars.py", "np.where(true >= 0, true, own)", "own"),
-    ("orchestrator/engine/media.py", 'not name.lower().startswith("on") and', "True and"),
+    ("orchestrator/engine/media.py", "LOOKS.fullmatch(look.strip()) and", "True and"),
     ("orchestrator/cli/permission.py", "(not reach.token_field or token in self.fields)", "True"),
 ]
 """File, what stands there once, and what is put in its place."""

@@ -137,7 +137,7 @@ def planned(plan: Plan, values: Mapping[str, Any] | None, workers: int | str, st
         return plan.changed(changes)
     if isinstance(plan, Mapping):
         return plan_from(apply_overrides(dict(plan), list(changes.items())))
-    source = str(plan)
+    source = f"./{plan}" if isinstance(plan, Path) and not plan.is_absolute() else str(plan)  # a path is no name
     if source in KINDS:
         given = any(name.partition(".")[0] == "target" for name in changes)
         source = kind_named(OF_TARGETS.get(source, source) if given else source).default_plan

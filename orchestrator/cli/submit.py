@@ -135,7 +135,7 @@ def send(file: str | Path, folder: Path, name: str) -> None:
         return
     within = place.exists() or (place.parent != folder and (folder / Path(name).parts[0]).exists())
     if what := taken_for(name) or ("a part of the job" if within else ""):
-        raise BadInput(f"{file} is not sent: its name is that of {what}, which the cluster would run; rename it")
+        raise BadInput(f"{file} is not sent: its name is that of {what}, which the cluster would heed; rename it")
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, place)
 
@@ -145,6 +145,8 @@ def taken_for(name: str) -> str:
     parts = [Path(part.lower()) for part in Path(name).parts]
     if any(part.name.endswith(INSTALLED) for part in parts):
         return "an installed package"
+    if any(part.name.startswith(".") for part in parts):
+        return "a list of what is not sent"
     if Path(name).suffix in all_suffixes():
         return "a Python module"
     return "a shared library" if any(".so" in part.suffixes for part in parts) else ""

@@ -94,7 +94,7 @@ def test_the_same_folder_is_opened_again(report: Report, tmp_path: Path) -> None
         report.figure("frontie")
 
 
-def test_plans_come_as_names_files_mappings_and_plans(tmp_path: Path) -> None:
+def test_plans_come_as_names_files_mappings_and_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "mine.yaml"
     named = load_plan("gnq-smoke")
     file.write_text(named.to_yaml())
@@ -104,6 +104,9 @@ def test_plans_come_as_names_files_mappings_and_plans(tmp_path: Path) -> None:
         assert found.resolved()["split"]["shadows"] == 6
         assert found.resolved()["compute"]["store"] == str(tmp_path)
     assert planned("gnq", None, 0, None).plan_hash == load_plan("gnq-fashion14").plan_hash
+    monkeypatch.chdir(tmp_path)
+    Path("gnq-smoke").write_text("audit: {kind: gnq}\nseed: 77\n")
+    assert [planned(each, None, 0, None).seed for each in ("gnq-smoke", Path("gnq-smoke"))] == [0, 77]
 
 
 def test_bad_input_is_one_line(tmp_path: Path) -> None:

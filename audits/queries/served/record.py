@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from audits.data.bounded import table_within
 from audits.data.regular import NotRegular, content_of
 from audits.errors import BadInput
 from audits.plain_json import from_json
@@ -152,7 +153,7 @@ def read_part(file: Path) -> pa.Table:
     except NotRegular as error:
         raise BadInput(f"{file} cannot be read: {error.strerror}; give the folder of a record") from error
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        table = table_within(data, str(file))
     except pa.ArrowException as error:
         table = error
     if not isinstance(table, pa.Table) or table.schema.remove_metadata() != SCHEMA:

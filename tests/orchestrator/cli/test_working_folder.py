@@ -201,6 +201,7 @@ class Server:
         "x.egg",
         "libcuda.so.1",
         "audits/shell.html.j2",
+        ".rayignore",
         "./audits/new/plan.yaml",
     ],
 )
