@@ -43,7 +43,7 @@ class Permission:
         """Take down dotted fields of the plan, and their texts, that stand on the command line."""
         found = list(fields)
         self.fields.update(found)
-        self.said(text for _, text in found)
+        self.said(text for field, text in found if is_own(text) or field.endswith(".root"))
 
     def allow(self, words: Iterable[str]) -> None:
         """Allow places, ``[CREDENTIAL@]PLACE`` each; raises BadInput for what is none."""

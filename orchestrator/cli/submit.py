@@ -131,6 +131,8 @@ def send(file: str | Path, folder: Path, name: str) -> None:
     The cluster looks for modules in this folder, and a plan may name any file.
     """
     place = folder / name
+    if any(part.is_symlink() for part in (Path(file), *Path(file).parents) if not part.is_absolute()):
+        raise BadInput(f"{file} is not sent: it is, or lies behind, a link to something else; put the file there")
     if place.is_file() and filecmp.cmp(file, place, shallow=False):  # it lies in a package of the user's
         return
     within = place.exists() or (place.parent != folder and (folder / Path(name).parts[0]).exists())

@@ -222,6 +222,9 @@ def test_what_stands_on_the_command_line_is_the_users_word(tmp_path: Path, capsy
     sys.modules.pop("hostile_points")
     plan(tmp_path, root=str(tmp_path))
     assert main(["validate", "plan.yaml", "--set", f"data.name={NAME}"]) == 2 and not ran(), "the folder is the plan's"
+    (tmp_path / "mlp").symlink_to(tmp_path)
+    plan(tmp_path, root="mlp")  # a word about something else is none about a folder
+    assert main(["validate", "plan.yaml", "--set", f"data.name={NAME}", "--set", "model.name=mlp"]) == 2
     assert main(["validate", "plan.yaml", "--set", f"data={{name: '{NAME}', root: {tmp_path}}}"]) == 0 and ran()
 
 

@@ -216,6 +216,19 @@ def test_no_file_that_a_plan_names_is_sent_as_code(name: str, sent: list[str], t
     assert not sent
 
 
+@pytest.mark.parametrize("link", ["groups.csv", "lists"])
+def test_no_file_behind_a_link_is_sent(link: str, sent: list[str], tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "groups.csv").write_text("id,group\n0,0\n")
+    (tmp_path / link).symlink_to(tmp_path / "secret" / ("groups.csv" if link == "groups.csv" else ""))
+    named = link if link == "groups.csv" else f"{link}/groups.csv"
+    (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {named}}}\n")
+    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
+    with pytest.raises(BadInput, match="is not sent"):
+        start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    assert not sent
+
+
 def test_a_file_of_groups_is_sent_where_the_plan_names_it(sent: list[str], tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
     (tmp_path / "lists" / "groups.csv").write_text("id,group\n0,0\n")
