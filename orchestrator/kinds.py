@@ -158,13 +158,11 @@ def plan_from(raw: Mapping[str, Any], notes: tuple[str, ...] = (), asked: str | 
     name = OF_TARGETS.get(said, said) if "target" in raw and isinstance(said, str) else said
     if isinstance(name, str) and (name in KINDS or name in kind_names()):
         if asked not in (None, said, name):
-            if not (isinstance(section, Mapping) and "kind" in section):
-                raise BadInput(
-                    f"the plan has no audit.kind, and without one it is {said!r}; write audit: {{kind: {asked}}}"
-                )
+            written = isinstance(section, Mapping) and "kind" in section
             raise BadInput(
                 f"audit.kind is {said!r} in the plan, but the audit asked for is {asked!r}; "
                 f"give it to orch audit {said}, or name a plan of {asked} (orch ls plans)"
+                f"{'' if written else f'; without audit.kind a plan is one of {said}'}"
             )
         return kind_named(name).check(raw, notes)
     known = [each for each in kind_names() if each not in OF_TARGETS.values()]

@@ -191,18 +191,18 @@ def of_answers() -> Iterator[Refused]:
 
 IDS: dict[str, Callable[[], bytes]] = {
     "words.onnx": test_programs.words,
-    "words.pt": lambda: test_programs.saved(test_programs.Words()),
+    "words.ts": lambda: test_programs.saved(test_programs.Words()),
     "cast.onnx": lambda: test_programs.words(taken="FLOAT", cast=True),
-    "cast.pt": lambda: test_programs.saved(test_programs.Words(cast=True)),
-    "branch.pt": lambda: test_programs.saved(test_programs.Branching()),
+    "cast.ts": lambda: test_programs.saved(test_programs.Words(cast=True)),
+    "branch.ts": lambda: test_programs.saved(test_programs.Branching()),
 }
 """Programs of seven token ids."""
 IMAGES: dict[str, tuple[Callable[[], bytes], str]] = {
     "wide.onnx": (lambda: test_programs.of_images((1, 3, 4), 10), r"does not take inputs of shape \(1, 8, 8\)"),
     "few.onnx": (lambda: test_programs.of_images((1, 8, 8), 5), "5 scores for an input; there are 10 classes"),
-    "few.pt": (lambda: test_programs.saved(test_programs.net(64, 5)), "5 scores for an input; there are 10 classes"),
-    "wide.pt": (lambda: test_programs.saved(test_programs.net(12, 10)), r"does not take inputs of shape \(1, 8, 8\)"),
-    "soft.pt": (lambda: test_programs.saved(nn.Sequential(test_programs.net(64, 10), nn.Softmax(1))),
+    "few.ts": (lambda: test_programs.saved(test_programs.net(64, 5)), "5 scores for an input; there are 10 classes"),
+    "wide.ts": (lambda: test_programs.saved(test_programs.net(12, 10)), r"does not take inputs of shape \(1, 8, 8\)"),
+    "soft.ts": (lambda: test_programs.saved(nn.Sequential(test_programs.net(64, 10), nn.Softmax(1))),
                 "gives probabilities"),
 }  # fmt: skip
 """Programs of images, and why they are none of 8×8 pixels and ten classes that give logits."""

@@ -89,7 +89,7 @@ NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, s
         (OVERLAP, "10 points in target.members as well"),
         pytest.param(("compute.device=cuda",), "torch finds no GPU", marks=NO_GPU),
         pytest.param(
-            ("target.weights=words.pt", "audit.attacks=[loss]"), "takes whole numbers", marks=pytest.mark.long
+            ("target.weights=words.ts", "audit.attacks=[loss]"), "takes whole numbers", marks=pytest.mark.long
         ),
     ],
 )
