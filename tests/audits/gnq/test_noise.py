@@ -77,7 +77,7 @@ def test_noise_has_the_variance_of_one_draw_for_each_marked_point_of_the_batch()
 def test_noise_is_scaled_by_the_norms_along_training() -> None:
     norms = np.array([[4.0, 4.0], [16.0, 16.0]])
     trace = Trace(np.array([0, 10]), norms, norms, {}, ("", ""))
-    assert noise_scale(trace, 0.5, 10) == pytest.approx(0.5 * np.sqrt(10.0 / 10))
+    assert noise_scale(trace, 0.5, 40) == pytest.approx(0.5 * np.sqrt(10.0 / 40))
 
 
 @pytest.mark.parametrize(
