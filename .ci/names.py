@@ -27,7 +27,7 @@ def main() -> int:
     """Print what is wrong, one line each; return the exit status."""
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {fault}"
-        for folder in (*PACKAGES, ".ci", "benchmarks", "examples")
+        for folder in (*PACKAGES, ".ci", "benchmarks", "docs", "examples")
         for path in sorted((ROOT / folder).rglob("*.py"))
         for line, fault in faults(ast.parse(path.read_text()))
     ]

@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site (``mkdocs.yml``): pages made from the code, and links between files."""
+"""Hooks of MkDocs (``mkdocs.yml``) that build the site: pages made from the code, and links between files."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from orchestrator.engine.plan.reach import OPTION, TRUSTING, VARIABLE, Reach
 class Permission:
     """What the user has allowed, or wrote on the command line himself.
 
-    ``everything``: all code (--allow-code); ``own``: words of the command line; ``agreed``: names of code to which the
-    user said yes; ``fields``: dotted fields of the plan and their texts; ``places``: credentials, "" for none, and the
-    places that they may be sent to.
+    ``everything``: all code (--allow-code); ``own``: names of code, and folders, on the command line; ``agreed``: names
+    of code to which the user said yes; ``fields``: dotted fields of the plan and their texts; ``places``: credentials,
+    "" for none, and the places that they may be sent to.
     """
 
     everything: bool = False
@@ -36,7 +36,7 @@ class Permission:
     places: set[tuple[str, str]] = field(default_factory=set)
 
     def said(self, words: Iterable[str | None]) -> None:
-        """Take down names of components and folders that stand on the command line."""
+        """Take down names of code and folders that stand on the command line."""
         self.own.update(word for word in words if word)
 
     def said_of(self, fields: Iterable[tuple[str, str]]) -> None:
@@ -83,9 +83,8 @@ class Permission:
         """
         as_model = any(text == name and field.startswith("target.") for field, text in self.fields)
         named = name in self.own if is_own(name) else as_model and form_by_name(name) == "torchscript"
-        if name in self.agreed or named:
-            return root is None or any(Path(word).expanduser() == root for word in self.own)
-        return False
+        in_folder = root is None or any(Path(word).expanduser() == root for word in self.own)
+        return (named or name in self.agreed) and in_folder
 
     def refused(self, found: Sequence[Reach]) -> Sequence[Reach]:
         """Return those of the places that may not be reached, or not with their credential; ask once about all."""
