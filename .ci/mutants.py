@@ -120,8 +120,8 @@ DEFECTS: list[tuple[str, str, str]] = [
     ("orchestrator/apollo/stages/disclosure.py", "if not torch.equal(value, stored[name]):", "if False:"),
     (
         "orchestrator/report/chance.py",
-        "return not row.above_chance and standing_of(row, level) == UNSURE",
         "return standing_of(row, level) == UNSURE",
+        "return standing_of(row, level) == ABOVE",
     ),
     ("orchestrator/tmia/stages/stars.py", "np.where(true >= 0, true, own)", "own"),
     ("orchestrator/engine/media.py", "LOOKS.fullmatch(look.strip()) and", "True and"),

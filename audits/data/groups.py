@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from audits.data.id_lists import table_of, written_points
 from audits.data.ids import Points
 from audits.errors import BadInput, how_many
 from audits.writing import write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COLUMNS = ("id", "group")
 WANTED = "give a CSV or Parquet file with the columns id and group"
@@ -87,16 +90,7 @@ def read_groups(path: str, points: Points) -> Ids:
     Each of the ``points`` stands there once, in any order, by its id or its name; groups are whole numbers, or texts as
     they are written. BadInput when the file cannot be read or does not say one group for each point.
     """
-    what = f"data.groups {path!r}"
-    file = Path(path).expanduser()
-    if file.exists() and not file.is_file():
-        raise BadInput(f"{what} is not a file; {WANTED}")
-    try:
-        table = table_of(file, what)
-    except BadInput as error:
-        raise BadInput(f"{error}; {WANTED}") from None
-    if not set(COLUMNS) <= set(table.column_names):
-        raise BadInput(f"{what} has the columns {', '.join(table.column_names)[:200]}; needed: id and group")
+    what, table = called(path), table_of_groups(path)
     places = points.ids(written_points(table, "id", what), what)
     if len(places) < points.count:
         absent = np.setdiff1d(np.arange(points.count), places)
@@ -106,6 +100,25 @@ def read_groups(path: str, points: Points) -> Ids:
         )
     names = table["group"].to_pylist()
     return numbered(what, [names[row] for row in np.argsort(places)], points.count)
+
+
+def table_of_groups(path: str) -> pa.Table:
+    """Return the rows of a file of groups, which has the columns ``id`` and ``group``; raises BadInput for others."""
+    what, file = called(path), Path(path).expanduser()
+    if file.exists() and not file.is_file():
+        raise BadInput(f"{what} is not a file; {WANTED}")
+    try:
+        table = table_of(file, what)
+    except BadInput as error:
+        raise BadInput(f"{error}; {WANTED}") from None
+    if not set(COLUMNS) <= set(table.column_names):
+        raise BadInput(f"{what} has the columns {', '.join(table.column_names)[:200]}; needed: id and group")
+    return table
+
+
+def called(path: str) -> str:
+    """Return how messages call a file of groups."""
+    return f"data.groups {path!r}"
 
 
 def write_groups(path: str, groups: Ids) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from audits.data.image_files import in_threads
 from audits.plain_json import from_json
+from audits.user_cache import ORCH_CACHE, user_cache
 from audits.writing import make_folder, write_whole
 
-ORCH_CACHE = "ORCH_CACHE"
 SETTLED = 2 * 10**9  # ns: a file that changed within these may change again without another time
 
 
@@ -48,10 +48,7 @@ def remembered(question: str, root: Path, files: Sequence[str], find: Callable[[
 
 def folder() -> Path | None:
     """Return where answers are kept: ``ORCH_CACHE`` (None if it is empty), else ``orch`` in the user's cache."""
-    named = os.environ.get(ORCH_CACHE)
-    if named is not None:
-        return Path(named).expanduser() if named else None
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "orch"
+    return None if os.environ.get(ORCH_CACHE) == "" else user_cache()
 
 
 def states(root: Path, files: Sequence[str]) -> tuple[str, int] | None:

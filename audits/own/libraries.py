@@ -14,11 +14,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from audits.owners import is_others, others_can_exchange
+from audits.user_cache import user_cache
 from audits.writing import make_folder
 
 if TYPE_CHECKING:
@@ -74,12 +74,13 @@ def keep_compiled_code_apart() -> None:
 
     It makes that folder when a model is first trained, and unpickles and loads what lies there.
     """
-    place = os.path.join(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "orch", "torchinductor")
-    if COMPILED not in os.environ and os.path.isabs(place):  # there may be no home
-        with contextlib.suppress(OSError):  # nor one that can be written
-            make_folder(Path(place), private=True)
-            if not others_can_exchange(Path(place).resolve()):
-                os.environ[COMPILED] = place
+    cache = user_cache()
+    if COMPILED not in os.environ and cache is not None:
+        with contextlib.suppress(OSError):  # it may be one that cannot be written
+            place = cache / "torchinductor"
+            make_folder(place, private=True)
+            if not others_can_exchange(place.resolve()):
+                os.environ[COMPILED] = str(place)
 
 
 def opened_elsewhere(uri: str) -> tuple[FileSystem, str]:

@@ -51,6 +51,16 @@ def file_and_part(name: str) -> tuple[str, str | None]:
     return (file, part) if known or Path(file).expanduser().exists() else (name, None)
 
 
+def path_of(name: str) -> Path:
+    """Return the file or folder that the name of a model stands for, whichever of its parts is meant."""
+    return Path(file_and_part(name)[0]).expanduser()
+
+
+def is_here(name: str) -> bool:
+    """Say whether a model is a file or a folder of this machine."""
+    return not is_address(name) and path_of(name).exists()
+
+
 def is_address(name: str) -> bool:
     """Say whether ``name`` is the address of a served model."""
     return name.lower().startswith(SCHEMES)
@@ -83,12 +93,12 @@ def may_be_script(name: str) -> bool:
 
 def is_torchscript(name: str) -> bool:
     """Say whether the file ``name`` is an archive of TorchScript, whatever its ending if not that of another form."""
-    file = file_and_part(name)[0]
-    by_ending = BY_ENDING.get(PurePosixPath(file).suffix.lower())
+    file = path_of(name)
+    by_ending = BY_ENDING.get(file.suffix.lower())
     if by_ending is not None:
         return by_ending == "torchscript"
     try:
-        with opened(Path(file).expanduser()) as stream, zipfile.ZipFile(stream) as archive:
+        with opened(file) as stream, zipfile.ZipFile(stream) as archive:
             return any(PurePosixPath(entry).name == SAYS_PROGRAM for entry in archive.namelist())
     except (OSError, zipfile.BadZipFile, ValueError):
         return False

@@ -21,6 +21,7 @@ from audits.queries.served.json_path import Unreadable
 from audits.queries.served.keys import input_keys
 from audits.queries.served.reading import Reading
 from audits.queries.served.record import SCHEMA, recorded
+from audits.targets.forms import path_of
 
 ID, LABEL = "id", "label"
 AT_ONCE = 4096
@@ -51,7 +52,7 @@ class Recorded:
 
 def of_record(folder: str) -> pa.Table:
     """Return all answers in the folder of a record: a row of key and answer for each input."""
-    record = recorded(Path(folder).expanduser())
+    record = recorded(path_of(folder))
     keys = record.keys()
     answers = [json.dumps(answer) for answer in record.answers(keys)]
     return pa.table([pa.array(keys, pa.binary(16)), answers], SCHEMA)

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audits.data.regular import opened
+from audits.data.bounded import table_within
 from audits.errors import BadInput, did_you_mean
 from audits.own.permission import asking, said_in_the_environment
 from orchestrator.engine.kind import Kind
@@ -86,14 +86,11 @@ class Report:
     def scores(self) -> pa.Table:
         """The scores, one row for each point, model and so on (docs/reference/result.md).
 
-        Raises BadInput for a run that kept aggregates only.
+        Raises BadInput for a run that kept aggregates only, and for a file that takes more than half of the memory.
         """
-        from pyarrow import parquet
-
         if self.document.get("aggregate_only"):
             raise BadInput(f"{self.folder} has no scores: it was run with --aggregate-only; its tables are whole")
-        with opened(self.folder / SCORES_FILE) as source:
-            return parquet.read_table(source)
+        return table_within(self.folder / SCORES_FILE, str(self.folder / SCORES_FILE))
 
     @property
     def lines(self) -> list[str]:

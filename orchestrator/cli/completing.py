@@ -13,7 +13,7 @@ from yaml import YAMLError
 
 from audits.errors import BadInput
 from orchestrator.cli.known_kinds import KNOWN, LISTS
-from orchestrator.engine.plan.files import names_file, read_plan, shipped_plans
+from orchestrator.engine.plan.files import read_plan, shipped_plans, sort_of
 from orchestrator.kinds import KINDS, OF_TARGETS
 from tune_spaces import SWEEPS
 
@@ -82,9 +82,9 @@ def fields(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     """Complete a field of the plan that is typed, or of the default of the kind."""
     kind = typed(ctx, "kind")
     source = typed(ctx, "source") or (KNOWN[kind].default_plan if kind in KNOWN else None)
-    if source and names_file(source) and not Path(source).is_file():  # a pipe would be waited for
-        return []
     try:
+        if source and sort_of(source) == "file" and not Path(source).is_file():  # a pipe would be waited for
+            return []
         plan = read_plan(source)
     except (BadInput, OSError, YAMLError):
         return []

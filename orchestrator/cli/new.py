@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from audits.data.catalogue import describe
 from audits.errors import BadInput, did_you_mean
 from audits.own.permission import is_own
-from audits.targets.forms import file_and_part
+from audits.targets.forms import is_here
 from audits.targets.members import read_members
 from orchestrator.cli.completing import files, starting
 from orchestrator.cli.completing import kinds as kind_names
@@ -190,7 +190,7 @@ def require_data(name: str) -> None:
 
 def require_file(target: str) -> str:
     """Return the target; raises BadInput for a file or a folder that is not there."""
-    if target and ":" not in target and not Path(file_and_part(target)[0]).expanduser().exists():
+    if target and ":" not in target and not is_here(target):
         raise BadInput(
             f"target {target} is not here; give a file, a folder of save_pretrained, or an address (http://…)"
         )

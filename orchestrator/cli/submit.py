@@ -22,6 +22,7 @@ from actors.interrupts import EXIT_CODES, told_to_end
 from actors.interrupts import exit_code as interrupted
 from actors.own_cluster import require_own_listener
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
+from audits.data.groups import table_of_groups
 from audits.errors import BadInput, how_many
 from orchestrator.cli.gating import clear, leave_error, write_for_ci
 from orchestrator.cli.handover import is_carried, unpack
@@ -113,9 +114,9 @@ def start(server: JobServer, work: Work) -> str:
                 shutil.copytree(place, Path(folder) / place.name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(place, folder)
-        groups = work.plan.data.groups
-        if groups is not None and not Path(groups).is_absolute() and ".." not in Path(groups).parts:
+        if (groups := work.plan.data.groups) is not None and lies_here(groups):
             send(groups, Path(folder), groups)
+            table_of_groups(groups)  # a plan may name any file, and what is no list of groups stays here
         try:
             server.submit(name, shlex.join(process), Path(folder), variables)
         except KeyboardInterrupt:  # the server may have it, and nobody would know its name
@@ -123,6 +124,11 @@ def start(server: JobServer, work: Work) -> str:
                 server.cancel(name)
             raise
     return name
+
+
+def lies_here(file: str) -> bool:
+    """Say whether a plan names a file by its place below the working folder; others are the cluster's own."""
+    return not Path(file).expanduser().is_absolute() and ".." not in Path(file).parts
 
 
 def send(file: str | Path, folder: Path, name: str) -> None:
@@ -133,6 +139,8 @@ def send(file: str | Path, folder: Path, name: str) -> None:
     place = folder / name
     if any(part.is_symlink() for part in (Path(file), *Path(file).parents) if not part.is_absolute()):
         raise BadInput(f"{file} is not sent: it is, or lies behind, a link to something else; put the file there")
+    if not Path(file).is_file():
+        raise BadInput(f"{file} is not sent: it is no file")
     if place.is_file() and filecmp.cmp(file, place, shallow=False):  # it lies in a package of the user's
         return
     within = place.exists() or (place.parent != folder and (folder / Path(name).parts[0]).exists())

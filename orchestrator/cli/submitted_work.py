@@ -14,13 +14,13 @@ import click
 from audits.credentials import is_masked, mask
 from audits.errors import BadInput, did_you_mean
 from audits.own.permission import ALLOW, require_permission_for_programs
-from audits.targets.forms import file_and_part, form_by_name, form_of, may_be_script
+from audits.targets.forms import form_by_name, form_of, is_here, may_be_script
 from orchestrator.cli import audit, sweep, tune
 from orchestrator.cli.options import with_target
 from orchestrator.cli.session import Session
 from orchestrator.cli.sweeps import chosen, chosen_among, goal
 from orchestrator.engine.own_code import code_of
-from orchestrator.engine.plan.files import names_file
+from orchestrator.engine.plan.files import sort_of
 from orchestrator.engine.plan.reach import OPTION
 from orchestrator.engine.plan.reaches import changes_of, reaches
 from orchestrator.engine.run.choice import choice_of
@@ -85,8 +85,8 @@ def read_command(session: Session, words: Sequence[str], out: str | None = None)
         choice_of(kind_named(plan.kind), swept, plan, *goal(swept, values))
     require_common_store(plan)
     require_no_secret([*words, *([swept.text] if swept else ())], plan)
-    sweep_file = Path(values["name"]) if swept and not values["vary"] and names_file(values["name"]) else None
-    is_file = source is not None and names_file(source) and (swept is not None or values["source"] is not None)
+    sweep_file = Path(values["name"]) if swept and not values["vary"] and sort_of(values["name"]) == "file" else None
+    is_file = source is not None and sort_of(source) == "file" and (swept is not None or values["source"] is not None)
     swept_code = code_of_settings(plan.resolved(), swept, plan) if swept else ()
     asked = any(True for _ in (*code_of(plan.resolved()), *swept_code))  # and allowed, or it would have been refused
     everything = session.permission.everything or os.environ.get(ALLOW) == "1"
@@ -127,7 +127,7 @@ def require_no_program(plan: BasePlan, changes: Iterable[Mapping[str, Any]], eve
     said = [value for change in changes for field, value in change.items() if field in fields]
     files = [text for value in said for text in ([value] if isinstance(value, str) else value or ())]
     files = list(dict.fromkeys([*target.named(target.MODELS).values(), *files]))
-    here = [file for file in files if Path(file_and_part(file)[0]).expanduser().exists()]
+    here = [file for file in files if is_here(file)]
     require_permission_for_programs([file for file in here if form_of(file) == "torchscript"])
     if away := [
         file for file in files if file not in here and (may_be_script(file) or form_by_name(file) == "torchscript")

@@ -20,7 +20,7 @@ from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.media import terminal
 from orchestrator.engine.plan.distinct import distinct, told_same
 from orchestrator.engine.plan.errors import PlanProblems
-from orchestrator.engine.plan.files import names_file
+from orchestrator.engine.plan.files import sort_of
 from orchestrator.engine.plan.sweep_files import is_sweep, sweep_named
 from orchestrator.engine.target_check import check_target_of
 from orchestrator.kinds import open_design
@@ -40,7 +40,7 @@ def command(source: str | None, overrides: tuple[str, ...]) -> None:
 
     Of a sweep file all settings are checked, or the corners of what is searched, around its base plan.
     """
-    sweep = sweep_named(source) if source and names_file(source) and is_sweep(Path(source)) else None
+    sweep = sweep_named(source) if source and sort_of(source) == "file" and is_sweep(Path(source)) else None
     try:
         plan = planned(sweep.base if sweep else source, overrides, sweep=sweep)
     except PlanProblems as error:

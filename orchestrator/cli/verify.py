@@ -13,7 +13,7 @@ import click
 from audits.errors import BadInput
 from orchestrator.cli.lines import say
 from orchestrator.cli.options import PLAN_HELP, colour_option, json_option, plan_options, planned
-from orchestrator.engine.plan.files import names_shipped
+from orchestrator.engine.plan.files import sort_of
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.output_folder import PLAN_FILE, RESULT_FILE
 from orchestrator.engine.run.verifying import verify
@@ -57,8 +57,7 @@ def command(
     A model or score is made of the inputs that the store has, so each is held to what it was made of. Nothing is
     written into the store.
     """
-    of_run = source is not None and not names_shipped(source) and Path(source).is_dir()
-    settings = settings_of_run(Path(source or "")) if of_run else None
+    settings = settings_of_run(Path(source)) if source and sort_of(source) == "folder" else None
     sweep = Sweep("verify", "", "", fixed(settings), "", "") if settings else None
     file = source if settings is None else str(Path(source or "") / PLAN_FILE)
     plan = planned(file, (*overrides, "tracking.uri=null"), workers, store, sweep=sweep)  # nothing is tracked

@@ -18,7 +18,7 @@ from orchestrator.compared.sides import sides_of
 from orchestrator.compared.significance import covers
 from orchestrator.compared.verdict import answer
 from orchestrator.engine.run.console import Terminal
-from orchestrator.engine.run.output_folder import make_ready
+from orchestrator.engine.run.output_folder import make_ready, refuse_strangers
 from orchestrator.engine.run.result_head import versions
 from orchestrator.report.fitted import Fitted
 from orchestrator.report.result import SettingRow
@@ -44,6 +44,8 @@ def compare(
         raise BadInput(f"--level {level:g} must lie between 0 and 1")
     if out is not None and ((out.exists() and not out.is_dir()) or (out / "result.json").exists()):
         raise BadInput(f"--out {out} is a file or holds a run; give a folder of its own")
+    if out is not None:
+        refuse_strangers(out, RESULT, "choose another --out")
     names = parse_matches(matches)
     sides = sides_of(folders, settings)
     pairs, rows = compared(sides, metrics=metrics, attacks=attacks, level=level, all_pairs=all_pairs, matches=names)

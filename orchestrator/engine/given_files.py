@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from audits.data.regular import opened
 from audits.errors import BadInput
 from audits.targets.folders import is_divided, weight_files
-from audits.targets.forms import file_and_part
+from audits.targets.forms import path_of
 from orchestrator.engine.store.places import ANSWERS
 from orchestrator.engine.store.store import default_store_uri
 
@@ -78,7 +78,7 @@ def answers_in(store: str) -> str | None:
 
 def digest_of(name: str, known: str | None = None) -> str:
     """Return the sha256 (hex) of a file, whichever part is named; ``known``: what it must be, taken if it is gone."""
-    path = Path(file_and_part(name)[0]).expanduser()
+    path = path_of(name)
     try:
         about = path.stat()
         if is_divided(path):

@@ -57,7 +57,7 @@ def decided(rows: Iterable[R], level: float) -> tuple[R, ...]:
 
 def unsure(row: Tested, level: float) -> bool:
     """Say whether the test of a row tells its points apart, but its interval does not."""
-    return not row.above_chance and standing_of(row, level) == UNSURE
+    return standing_of(row, level) == UNSURE
 
 
 def beyond(auc: Estimate) -> bool:

@@ -15,7 +15,7 @@ from audits.errors import BadInput
 from audits.writing import write_together
 from orchestrator.engine.run.console import Terminal
 from orchestrator.engine.run.fingerprints import Fingerprints, queried, questions
-from orchestrator.engine.run.output_folder import make_ready
+from orchestrator.engine.run.output_folder import make_ready, refuse_strangers
 from orchestrator.engine.store.payloads import pack_table
 from orchestrator.judgement.gate import gates_of, judge_gates
 from orchestrator.report.judged import DECISION
@@ -77,6 +77,7 @@ def claim(out: Path | None) -> None:
         raise BadInput(f"--out {out} is a file; give a folder")
     file = out / RESULT
     if not file.is_file():
+        refuse_strangers(out, RESULT, "choose another --out")
         return
     try:
         kind = json.loads(file.read_text(encoding="utf-8")).get("kind")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -275,40 +275,44 @@ def read_shipped(name: str) -> dict[str, Any]:
 
 def read_plan(source: str | None) -> dict[str, Any]:
     """Return the mapping of a plan file, of a shipped plan given by name, or of the embedded default (None)."""
-    plans, source = shipped_plans(), source or DEFAULT_PLAN
-    path = Path(source)
-    if names_file(source):
-        return read_plan_file(path)
-    if source in plans:
-        return shipped_plan(source)
-    if source in SWEEPS:
-        raise sweep_given(source)
-    if path.is_dir():
-        raise folder_given(path, "a plan")
-    near = did_you_mean(source, [*plans, *(str(file) for file in nearby_plans(path))])
-    raise BadInput(f"no plan {source!r}{near}: neither a file nor a shipped plan; shipped: {', '.join(plans)}")
+    name = source or DEFAULT_PLAN
+    path = Path(name)
+    match sort_of(name):
+        case "file":
+            return read_plan_file(path)
+        case "plan":
+            return shipped_plan(name)
+        case "sweep":
+            raise sweep_given(name)
+        case "folder":
+            raise folder_given(path, "a plan")
+    plans = shipped_plans()
+    near = did_you_mean(name, [*plans, *(str(file) for file in nearby_plans(path))])
+    raise BadInput(f"no plan {name!r}{near}: neither a file nor a shipped plan; shipped: {', '.join(plans)}")
 
 
-def names_file(source: str) -> bool:
-    """Say whether ``source`` is a file's name, as that of a shipped plan or sweep never is: ./NAME is.
+Sort = Literal["plan", "sweep", "file", "folder", ""]
+"""What a word where a plan or a sweep is wanted may be: a shipped plan or sweep, something in the file system, nothing.
 
-    Anybody may have put a file of that name into the working folder. Raises BadInput as ``is_there`` does.
+A pipe, such as a shell makes of ``<(…)``, counts as a file.
+"""
+
+
+def sort_of(name: str) -> Sort:
+    """Return what ``name`` is; raises BadInput where that cannot be found out. All commands go by it.
+
+    A shipped name stands for what is shipped: anybody may have put a file or a folder of that name into the working
+    folder, which is ./NAME.
     """
-    return not names_shipped(source) and is_there(Path(source))
-
-
-def names_shipped(source: str) -> bool:
-    """Say whether ``source`` is the name of a shipped plan or sweep, whatever lies in the working folder."""
-    return source in shipped_plans() or source in SWEEPS
-
-
-def is_there(path: Path) -> bool:
-    """Say whether ``path`` is something to be read, as a folder is not; raises BadInput where that cannot be found out.
-
-    A pipe is, such as a shell makes of ``<(…)``.
-    """
+    if name in shipped_plans():
+        return "plan"
+    if name in SWEEPS:
+        return "sweep"
+    path = Path(name)
     try:
-        return path.exists() and not path.is_dir()
+        if path.is_dir():
+            return "folder"
+        return "file" if path.exists() else ""
     except OSError as error:  # of a name that is too long, or a folder that may not be looked into
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -17,10 +17,9 @@ from orchestrator.engine.plan.files import (
     file_text,
     folder_given,
     is_told_as_sweep,
-    names_file,
     nearby_plans,
     parse_yaml,
-    shipped_plans,
+    sort_of,
 )
 from tune_spaces import SWEEPS, Sweep
 from tune_spaces.dimensions import FORMS
@@ -38,17 +37,16 @@ def sweep_named(name: str, changes: Mapping[str, Any] | None = None) -> Sweep:
 
     ``changes``: fields of a sweep file to put in the place of those that are written. Raises BadInput.
     """
-    path = Path(name)
-    there = names_file(name)
-    if (path.suffix in SUFFIXES and not path.is_dir()) or there:
-        if not there:
-            near = did_you_mean(name, [*map(str, nearby_plans(path)), *SWEEPS])
-            raise BadInput(f"no sweep file {name!r}{near}; `orch ls sweeps` lists those that come with the package")
+    path, sort = Path(name), sort_of(name)
+    if sort == "file":
         return read_sweep_file(path, path.stem, changes)
-    if name not in SWEEPS and name in shipped_plans():
+    if sort == "plan":
         raise BadInput(f"{name} is a plan, not a sweep; sweep it with: orch sweep NAME {name} (`orch ls sweeps`)")
-    if name not in SWEEPS and path.is_dir():
+    if sort == "folder":
         raise folder_given(path, "a sweep")
+    if sort == "" and path.suffix in SUFFIXES:
+        near = did_you_mean(name, [*map(str, nearby_plans(path)), *SWEEPS])
+        raise BadInput(f"no sweep file {name!r}{near}; `orch ls sweeps` lists those that come with the package")
     found = SWEEPS[name]
     if not changes:
         return found

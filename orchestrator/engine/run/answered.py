@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.ids import Points
@@ -10,7 +9,7 @@ from audits.data.tensors import as_float
 from audits.errors import BadInput
 from audits.queries.served.record import recorded
 from audits.targets.answering import Answering
-from audits.targets.forms import PROGRAMS, file_and_part
+from audits.targets.forms import PROGRAMS, is_here, path_of
 from audits.targets.programs import RUNS, answers_of
 from audits.targets.recorded import answered_in, keys_of
 from audits.targets.trying import points_to_try
@@ -47,7 +46,7 @@ def check_asked(design: Any) -> None:
     if target.form(look=False) in RECORDED:
         check_answers(design, asked)
     for field, name in target.named(target.MODELS).items():
-        if target.form(field) in PROGRAMS and Path(file_and_part(name)[0]).expanduser().exists():
+        if target.form(field) in PROGRAMS and is_here(name):
             try_program(design, field, asked)
 
 
@@ -116,7 +115,7 @@ def answered(design: GivenJobs) -> set[bytes] | None:
     job, name = design.given_job("weights"), design.the_target.weights
     if design.store is not None and design.store.has(STAGE, job.key):
         return set(unpack_table(design.store.get(STAGE, job.key).read(ANSWERS))["key"].to_pylist())
-    path = Path(name).expanduser()
+    path = path_of(name)
     if not path.exists():
         return None
     if design.the_target.form(look=False) == "record":

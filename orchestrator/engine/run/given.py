@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.catalogue import describe
@@ -12,7 +11,7 @@ from audits.errors import BadInput
 from audits.queries.served.record import identity, recorded
 from audits.targets.answering import Answering
 from audits.targets.checkpoint_files import check_bytes
-from audits.targets.forms import PROGRAMS, file_and_part
+from audits.targets.forms import PROGRAMS, is_here, path_of
 from audits.targets.programs import RUNS
 from audits.targets.recorded import answers_in, check_columns, of_points, of_record
 from audits.targets.weights import Weights, read_weights, with_weights
@@ -70,7 +69,7 @@ def check_target(plan: BasePlan, shaped: Callable[[], nn.Module], classes: int) 
         if form == "address" and target.served is not None:
             endpoint_of(target)
             record_of(plan, target.served)
-        elif Path(file_and_part(name)[0]).expanduser().exists() or name not in target.sha256:
+        elif is_here(name) or name not in target.sha256:
             check_file(name, form, plan, shaped, reading)
 
 
@@ -86,7 +85,7 @@ def check_file(name: str, form: Form, plan: BasePlan, shaped: Callable[[], nn.Mo
             data = program_bytes(name)
             check_once(lambda: RUNS[form](data, name), form, name, data)
         case "record":
-            recorded(Path(name).expanduser())
+            recorded(path_of(name))
         case "answers":
             check_columns(name, reading)
             facts = describe(plan.data.name, plan.data.root)
@@ -166,7 +165,7 @@ def program_file(name: str, form: str) -> bytes:
 
 def program_bytes(name: str) -> bytes:
     """Return what the file of a program holds."""
-    path = Path(file_and_part(name)[0]).expanduser()
+    path = path_of(name)
     try:
         check_bytes(path, name)
         return content_of(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.own.permission import require_permission_for_programs
@@ -13,7 +12,7 @@ from audits.queries.served.oracles import Served
 from audits.queries.served.patience import Pace
 from audits.queries.served.reading import Reading
 from audits.targets.answering import Answering
-from audits.targets.forms import Form, file_and_part, may_be_script
+from audits.targets.forms import Form, is_here, may_be_script
 from audits.targets.programs import RUNS, answers_of
 from audits.targets.recorded import Recorded
 from orchestrator.engine.run.asked import ABOUT
@@ -61,7 +60,7 @@ def stored_form(target: Target, field: str, artefact: Artefact) -> Form:
     name = target.named((field,))[field]
     expected = target.form(field)
     form: Form = "weights" if WEIGHTS in artefact.files else about_given(artefact)["form"]
-    gone = not Path(file_and_part(name)[0]).expanduser().exists()
+    gone = not is_here(name)
     known = form == expected or (gone and form == "torchscript" and expected == "weights" and may_be_script(name))
     if not known:
         raise other(artefact, f"is of the form {str(form)[:40]!r}, and target.{field} of the plan of {expected!r}")

@@ -44,6 +44,9 @@ FILES_IN_USE = (LOG_FILE, DATABASE, *(f"{DATABASE}-{end}" for end in ("journal",
 FOLDERS_IN_USE = (FIGURES, ARTIFACTS)
 WHAT_TO_DO = "choose another --out, or add --force to write over it"
 
+OF_RUNS = (PLAN_FILE, SWEEP_FILE, RUN_FILE, TUNED_FILE, RESULT_FILE, "scores.parquet", REPORT_FILE, FIGURES)
+"""What runs leave in a folder, and write over."""
+
 Goal = tuple[str, str]
 """What ``orch tune`` chooses by: the metric, and its better end."""
 Claim = Callable[[], None]
@@ -117,6 +120,17 @@ def _writing(out: Path) -> Iterator[None]:
         inside = error.filename if isinstance(error, CannotWrite) and error.filename != str(out) else ""
         what = f"{Path(inside).name}: {error.strerror}" if inside else error.strerror
         raise BadInput(f"--out {out} cannot be written: {what}; give another folder with --out") from None
+
+
+def refuse_strangers(out: Path, mark: str = LOG_FILE, way: str = WHAT_TO_DO) -> None:
+    """Raise ``BadInput`` where ``out`` holds what runs write over, but not the ``mark`` that all of them leave.
+
+    It is the user's then, such as the plan of this very run in the folder at hand. ``way``: what may be done about it.
+    """
+    if os.path.lexists(out / mark):
+        return
+    if found := next((name for name in OF_RUNS if os.path.lexists(out / name)), None):
+        raise BadInput(f"--out {out} holds a {found} that no run has left there, and that would be written over; {way}")
 
 
 def refuse_other_plan(out: Path, plan: BasePlan, *, begun: bool = False) -> None:

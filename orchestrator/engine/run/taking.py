@@ -29,6 +29,7 @@ from orchestrator.engine.run.output_folder import (
     refuse_other_goal,
     refuse_other_plan,
     refuse_other_sweep,
+    refuse_strangers,
 )
 from orchestrator.engine.run.search_checks import head_of, samples_of
 from orchestrator.engine.run.search_journal import JOURNAL_FILE, Journal
@@ -55,6 +56,7 @@ def hold_folder(
         database_in(folder)
     search = sweep.search if sweep is not None and sweep.search is not None and sweep.search.adaptive else None
     if not force:
+        refuse_strangers(folder)
         refuse_other_goal(folder, goal)
         refuse_others(folder, plan, sweep if goal is None else None, goal, searches=search is not None)
         if sweep is not None:
@@ -96,6 +98,7 @@ def made_ready(folder: Path, plan: BasePlan, *, force: bool) -> Iterator[None]:
     If the block raises anything, the folder is as it was. Raises as ``claim_folder``, which is to follow.
     """
     if not force:
+        refuse_strangers(folder)
         refuse_other_plan(folder, with_digests(plan))
     new = missing(folder)
     try:

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput, how_many
-from audits.targets.forms import file_and_part
+from audits.targets.forms import is_here
 from orchestrator.engine.data import data_of
 from orchestrator.engine.durations import seconds
 from orchestrator.engine.given_files import with_digests
@@ -259,10 +258,7 @@ def not_here(plan: Any) -> str:
     served = getattr(plan.target, "served", None) is not None and plan.target.form() == "address"
     if served:
         return f"{plan.target.weights} is not asked again"
-    return next(
-        (f"{name} is not here" for name in plan.target.files if not Path(file_and_part(name)[0]).expanduser().exists()),
-        "",
-    )
+    return next((f"{name} is not here" for name in plan.target.files if not is_here(name)), "")
 
 
 def contents(artefact: Artefact) -> dict[str, bytes]:

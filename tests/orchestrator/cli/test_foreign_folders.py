@@ -177,6 +177,25 @@ def test_a_report_of_a_folder_that_may_only_be_read_is_refused(
     assert {file: file.stat().st_mtime_ns for file in theirs.rglob("*")} == before
 
 
+@pytest.mark.parametrize("name", output_folder.OF_RUNS)
+def test_no_run_writes_over_a_file_that_no_run_has_left(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if name == "figures":
+        Path(name).mkdir()
+    else:
+        Path(name).write_text(OWN)
+    plan = ["mia-smoke", "--set", "compute.workers=0", "--store", "store", "--out", "."]
+    refused(["audit", "mia", *plan, "--aggregate-only"], capsys, name)
+    refused(["sweep", "mia-epochs", *plan], capsys, name)
+    Path("scores.tsv").write_text("member\tscore\n0\t0\n1\t1\n")
+    if name != "result.json":  # by which `orch score` knows a folder of its own
+        refused(["score", "scores.tsv", "--out", "."], capsys, name)
+    assert sorted(os.listdir()) == sorted([name, "scores.tsv"])
+    assert name == "figures" or Path(name).read_text() == OWN
+
+
 @pytest.mark.parametrize("name", ["figures", "mlartifacts", "mlflow.db", "orch.log"])
 @pytest.mark.parametrize("to", ["elsewhere", "absent", "own"])
 def test_no_run_begins_in_a_folder_in_which_links_would_be_written(

@@ -238,6 +238,27 @@ def test_a_file_of_groups_is_sent_where_the_plan_names_it(sent: list[str], tmp_p
     assert sorted(sent) == ["audits/__init__.py", "lists/groups.csv", "plan.yaml"]
 
 
+@pytest.mark.parametrize("name", ["~/groups.csv", "/srv/groups.csv", "../groups.csv"])
+def test_groups_elsewhere_are_those_of_the_cluster(name: str, sent: list[str], tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {name}}}\n")
+    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
+    start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    assert sorted(sent) == ["audits/__init__.py", "plan.yaml"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["secrets.env", "notes.csv", "pipe.csv", "absent.csv"])
+def test_a_file_that_is_no_list_of_groups_is_not_sent(name: str, sent: list[str], tmp_path: Path) -> None:
+    (tmp_path / "secrets.env").write_text("TOKEN=1234\n")
+    (tmp_path / "notes.csv").write_text("id,diagnosis\n0,1\n")
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {name}}}\n")
+    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
+    with pytest.raises(BadInput, match=name):
+        start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    assert not sent
+
+
 STYLE = {"text.usetex": True, "lines.linestyle": "--", "axes.titlepad": 90.0}
 
 

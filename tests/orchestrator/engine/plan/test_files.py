@@ -10,7 +10,7 @@ import pytest
 from audits.errors import BadInput
 from orchestrator.engine.plan.base import validated
 from orchestrator.engine.plan.errors import MOST_PROBLEMS, PlanProblems
-from orchestrator.engine.plan.files import LONG_TEXT, MOST_BYTES, parse_yaml, read_plan_file
+from orchestrator.engine.plan.files import LONG_TEXT, MOST_BYTES, parse_yaml, read_plan_file, sort_of
 from orchestrator.engine.plan.sections import Compute
 from orchestrator.engine.plan.target import Target
 from orchestrator.kinds import load_plan
@@ -92,6 +92,26 @@ def test_files_that_a_plan_names_are_files(tmp_path: Path) -> None:
     for place in (str(tmp_path / "pipe"), "/dev/zero"):
         with pytest.raises(BadInput, match=r"ids_file .* is not a file"):
             load_plan("apollo-smoke", values={"split.forget": {"ids_file": place}})
+
+
+@pytest.mark.parametrize("name", ["mia-smoke", "mia-epochs"])
+@pytest.mark.parametrize("form", ["file", "folder", ""])
+def test_a_name_stands_for_what_is_shipped_whatever_lies_in_the_working_folder(
+    name: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if form:
+        (Path(name).touch if form == "file" else Path(name).mkdir)()
+    assert sort_of(name) == ("plan" if name == "mia-smoke" else "sweep")
+    assert sort_of(f"./{name}") == form
+    assert sort_of(str(tmp_path / name)) == form
+
+
+def test_a_pipe_is_a_file_and_what_cannot_be_found_out_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert sort_of(str(tmp_path / "pipe")) == "file"
+    with pytest.raises(BadInput):
+        sort_of("n" * 5000)
 
 
 def test_problems_beyond_the_first_are_left_out() -> None:
