@@ -100,8 +100,9 @@ class GivenJobs(KeyedJobs):
         """Return a rule as it is, or the sha256 of a file, with the part of it that is meant."""
         if is_rule(name):
             return name
-        part = file_and_part(name)[1]
-        return digest_of(name, self.the_target.sha256.get(name)) + ("" if part is None else PART + part)
+        target, part = self.the_target, file_and_part(name)[1]
+        digest = digest_of(name, target.sha256.get(name), target.is_record(name))
+        return digest if part is None else f"{digest}{PART}{part}"
 
     def list_description(self, name: str) -> str:
         """Return a rule as it is, or of a file its sha256 and all else that decides which points it names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,7 +46,7 @@ def with_digests(plan: P) -> P:
     target = target_of(plan)
     if target is None:
         return plan
-    found = {name: digest_of(name, target.sha256.get(name)) for name in target.files}
+    found = {name: digest_of(name, target.sha256.get(name), target.is_record(name)) for name in target.files}
     changes: dict[str, Any] = {} if found == target.sha256 else {"target.sha256": found}
     if target.served is not None and target.form() == "address":
         record = record_of(plan, target.served)
@@ -76,13 +77,18 @@ def answers_in(store: str) -> str | None:
     return os.path.join(os.path.abspath(os.path.expanduser(unquote(parts.path) if parts else store)), ANSWERS)
 
 
-def digest_of(name: str, known: str | None = None) -> str:
-    """Return the sha256 (hex) of a file, whichever part is named; ``known``: what it must be, taken if it is gone."""
+def digest_of(name: str, known: str | None = None, record: bool = False) -> str:
+    """Return the sha256 (hex) of a file, whichever part is named; ``known``: what it must be, taken if it is gone.
+
+    ``record``: it is the folder of a record. What lies in a folder does not say what it is.
+    """
     path = path_of(name)
     try:
         about = path.stat()
+        if record and path.is_dir():
+            return matching(name, parts_sha256(path, sorted(path.rglob("*.parquet"))), known)
         if is_divided(path):
-            return matching(name, parts_sha256(path), known)
+            return matching(name, parts_sha256(path, weight_files(path, str(path))), known)
     except OSError as error:
         if known is not None:
             return known
@@ -100,14 +106,14 @@ def matching(name: str, found: str, known: str | None) -> str:
     return found
 
 
-def parts_sha256(path: Path) -> str:
-    """Return the sha256 of the names and contents of a folder's Parquet files, of a record, or else of its weights.
+def parts_sha256(path: Path, files: Iterable[Path]) -> str:
+    """Return the sha256 of the names and contents of ``files``: those of a record, or of a model in several.
 
-    ``path`` may also be one file of a model in several.
+    ``path``: their folder, or one of the files of the model.
     """
     found = hashlib.sha256()
     folder = path if path.is_dir() else path.parent
-    for file in sorted(path.rglob("*.parquet")) or weight_files(path, str(path)):
+    for file in files:
         about = file.stat()
         found.update(f"{file.relative_to(folder)} {file_sha256(file, about.st_mtime_ns, about.st_size)}\n".encode())
     return found.hexdigest()

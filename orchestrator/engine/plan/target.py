@@ -133,6 +133,10 @@ class Target(Section):
             if form_of(text) in ASKED
         ]
 
+    def is_record(self, name: str) -> bool:
+        """Say whether a file of the target is the folder of a record of answers."""
+        return name == self.weights and self.form(look=False) == "record"
+
     def form(self, field: str = "weights", *, look: bool = True) -> Form:
         """Return the form of the model in ``field``; ``look`` into a file that its name leaves open, if it is here."""
         find = form_of if look else form_by_name

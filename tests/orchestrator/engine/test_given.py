@@ -31,6 +31,27 @@ def test_a_file_is_known_by_its_sha256(tmp_path):
         digest_of(str(file))
 
 
+def test_a_folder_of_weights_is_known_by_them_whatever_lies_beside_them_and_a_record_by_its_answers(tmp_path):
+    for name in ("model.safetensors", "eval.parquet", "below/eval.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    weights, record = digest_of(str(tmp_path)), digest_of(str(tmp_path), record=True)
+    (tmp_path / "eval.parquet").write_bytes(b"other")
+    assert digest_of(str(tmp_path)) == weights and digest_of(str(tmp_path), record=True) != record
+    record = digest_of(str(tmp_path), record=True)
+    (tmp_path / "model.safetensors").write_bytes(b"another")
+    assert digest_of(str(tmp_path)) != weights and digest_of(str(tmp_path), record=True) == record
+    with pytest.raises(BadInput, match="is not the file that the plan was written for"):
+        with_digests(
+            plan_from(
+                {
+                    "audit": {"kind": "mia"},
+                    "target": {"weights": str(tmp_path), "members": "even", "sha256": {str(tmp_path): weights}},
+                }
+            )
+        )
+
+
 def test_rules_are_no_files():
     target = Target(weights="m.pt", members="0:500", non_members="others.txt")
     assert target.files == ("m.pt", "others.txt")
