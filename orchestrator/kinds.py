@@ -101,9 +101,17 @@ def load_plan(
         require_kind_of(sweep, plan)
         require_permission(list(code_of_settings(raw, sweep, plan)))
     own = [Path.cwd(), *([Path(source).parent] if source else [])]
-    own += [Path(kept) for kept in [answers_in(plan.compute.store or default_store_uri())] if kept]
-    reach.require_permission(reach.leaving(reaches(plan, changes_of(sweep, plan) if sweep else ()), own))
+    found = reach.leaving(reaches(plan, changes_of(sweep, plan) if sweep else ()), own)
+    reach.require_permission([each for each in found if not is_beside_store(each, plan)])
     return plan
+
+
+def is_beside_store(found: reach.Reach, plan: BasePlan) -> bool:
+    """Say whether it is the record that a plan without a word on it has as well: that beside its store."""
+    if found.field != "target.served.record":
+        return False
+    kept = answers_in(plan.compute.store or default_store_uri())
+    return kept is not None and found.file == Path(kept).resolve()
 
 
 def code_of_settings(raw: Mapping[str, Any], sweep: Sweep, plan: BasePlan) -> Iterator[Named]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from audits.arrays import Bools, Ids
 from audits.data.id_lists import table_of, written_points
 from audits.data.ids import Points
 from audits.errors import BadInput, how_many
+from audits.home import expanded
 from audits.writing import write_whole
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def read_groups(path: str, points: Points) -> Ids:
 
 def table_of_groups(path: str) -> pa.Table:
     """Return the rows of a file of groups, which has the columns ``id`` and ``group``; raises BadInput for others."""
-    what, file = called(path), Path(path).expanduser()
+    what, file = called(path), expanded(path)
     if file.exists() and not file.is_file():
         raise BadInput(f"{what} is not a file; {WANTED}")
     try:
@@ -127,7 +127,7 @@ def write_groups(path: str, groups: Ids) -> None:
         raise BadInput(f"{path} would hold CSV, and files of that name are read as Parquet; give a name ending in .csv")
     lines = [",".join(COLUMNS), *(f"{point},{group}" for point, group in enumerate(groups.tolist()))]
     try:
-        write_whole(Path(path).expanduser(), ("\n".join(lines) + "\n").encode())
+        write_whole(expanded(path), ("\n".join(lines) + "\n").encode())
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}; give the path of a file") from None
 

@@ -20,6 +20,7 @@ from audits.data.membership_words import ALLOWED, COLUMNS, SPLIT, membership_of
 from audits.data.regular import opened
 from audits.data.text_tables import text_of, text_table
 from audits.errors import BadInput
+from audits.home import expanded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,7 @@ def read_list(file: str, what: str) -> Listed | Bools:
     one column; beside it at most one of ``member``, ``is_member``, ``membership`` and ``split``; .npy: whole numbers or
     texts (n,), or bools; .json: one list. Raises BadInput for a file that cannot be read, and for other columns.
     """
-    path = Path(file).expanduser()
+    path = expanded(file)
     try:
         if path.exists() and not path.is_file():
             raise BadInput(f"{what} is not a file; give one that lists points ({', '.join(FILES)})")

@@ -20,6 +20,7 @@ from audits.data.dataset import Dataset, Description
 from audits.data.source import CATALOGUE, Request, Source
 from audits.data.text import MOST_WORDS, Vocabulary, WordPieces, most_frequent, pieces_from, text_of, vocabulary_from
 from audits.errors import BadInput
+from audits.home import expanded
 
 LAYOUT = "aclImdb"
 PARTS = ("train", "test")
@@ -58,7 +59,7 @@ def load(request: Request) -> Dataset:
     texts = [text_of(file) for file, _ in listed]
     vocabulary: Vocabulary | WordPieces
     if given in (["vocabulary"], ["pieces"]):
-        path = Path(request.options[given[0]]).expanduser()
+        path = expanded(request.options[given[0]])
         read = vocabulary_from if given == ["vocabulary"] else pieces_from
         vocabulary = read(path if request.root is None else request.root / path)
     else:

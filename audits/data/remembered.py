@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from audits.data.image_files import in_threads
+from audits.home import ORCH_CACHE, user_cache
 from audits.plain_json import from_json
-from audits.user_cache import ORCH_CACHE, user_cache
 from audits.writing import make_folder, write_whole
 
 SETTLED = 2 * 10**9  # ns: a file that changed within these may change again without another time

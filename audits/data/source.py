@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from audits.data.dataset import Dataset, Description
 from audits.data.file_sets import EncodedSet
 from audits.errors import BadInput, did_you_mean
+from audits.home import expanded
 from audits.registry import Registry
 
 SYSTEM_DATASETS = Path("/usr/share/datasets")  # where Debian's dataset-* packages put theirs
@@ -52,7 +53,7 @@ class Request:
 
     def local_path(self) -> Path:
         """Return ``place`` as a path, relative to ``root`` (or to the current folder)."""
-        path = Path(self.place).expanduser()
+        path = expanded(self.place)
         return path if self.root is None else self.root / path
 
     def folders(self) -> list[Path]:
@@ -106,4 +107,4 @@ def parse(name: str, root: str | os.PathLike[str] | None = None) -> Request:
         except ValueError:
             raise BadInput(f"data set {name!r}: {query!r} is not option=value") from None
     source, _, place = head.partition(":")
-    return Request(name, source, place, options, None if root is None else Path(root).expanduser())
+    return Request(name, source, place, options, None if root is None else expanded(root))

@@ -14,6 +14,7 @@ from audits.data.regular import content_of, opened
 from audits.data.text import PADDING
 from audits.errors import BadInput
 from audits.extras import command
+from audits.home import expanded
 from audits.models.base import MODELS, Architecture
 from audits.plain_json import from_json
 
@@ -76,7 +77,7 @@ class BERT(Architecture):
             )
         bert = encoder(self.config)
         if self.weights is not None:
-            load_encoder(bert, Path(self.weights).expanduser(), self.digest, self.config)
+            load_encoder(bert, expanded(self.weights), self.digest, self.config)
         return TokenClassifier(bert, self.hidden, classes, self.dropout)
 
     @property

@@ -17,8 +17,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from audits.home import user_cache
 from audits.owners import is_others, others_can_exchange
-from audits.user_cache import user_cache
 from audits.writing import make_folder
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from audits.data.regular import opened
+from audits.home import expanded
 
 Form = Literal["weights", "torchscript", "onnx", "address", "answers", "record"]
 """A state dict; a TorchScript or ONNX program; the address of a server; a table of answers, the folder of a record."""
@@ -45,15 +46,15 @@ def file_and_part(name: str) -> tuple[str, str | None]:
     A name is divided at "#" unless a file is called so, and only behind a file that is here or ends as models do.
     """
     file, mark, part = name.rpartition(PART)
-    if not (mark and file and part) or is_address(name) or Path(name).expanduser().exists():
+    if not (mark and file and part) or is_address(name) or expanded(name).exists():
         return name, None
     known = PurePosixPath(file).suffix.lower() in (*SAVED, *BY_ENDING)
-    return (file, part) if known or Path(file).expanduser().exists() else (name, None)
+    return (file, part) if known or expanded(file).exists() else (name, None)
 
 
 def path_of(name: str) -> Path:
     """Return the file or folder that the name of a model stands for, whichever of its parts is meant."""
-    return Path(file_and_part(name)[0]).expanduser()
+    return expanded(file_and_part(name)[0])
 
 
 def is_here(name: str) -> bool:

@@ -17,6 +17,7 @@ from audits.data.ids import Points, number_of, places
 from audits.data.lfs_pointers import check_fetched
 from audits.data.tensors import as_float
 from audits.errors import BadInput, did_you_mean
+from audits.home import expanded
 from audits.queries.served.json_path import Unreadable
 from audits.queries.served.keys import input_keys
 from audits.queries.served.reading import Reading
@@ -113,7 +114,7 @@ def check_columns(file: str, reading: Reading) -> None:
 
 def read(file: str, part: Callable[[Path, str], T]) -> T:
     """Return a part of a Parquet file: ``part`` of its path, and of how messages call it."""
-    path = Path(file).expanduser()
+    path = expanded(file)
     check_fetched(path, f"target.weights: {file}")
     try:
         return part(path, f"target.weights: {file}")

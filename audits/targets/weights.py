@@ -10,13 +10,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from audits.errors import BadInput, how_many
+from audits.home import expanded
 from audits.targets.checkpoint_files import read_held
 from audits.targets.folders import passed_over
 from audits.targets.forms import PART, file_and_part
@@ -58,7 +58,7 @@ def read_weights(file: str, module: nn.Module) -> Weights:
     shapes that are not the module's, for several sets that differ, and for values that are not finite.
     """
     name, part = file_and_part(file)
-    path = Path(name).expanduser()
+    path = expanded(name)
     held = read_held(path, name)
     wanted = Wanted.of(module)
     sets = sets_in(held, wanted)

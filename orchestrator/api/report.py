@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audits.data.bounded import table_within
+from audits.data.regular import content_of
 from audits.errors import BadInput, did_you_mean
 from audits.own.permission import asking, said_in_the_environment
 from orchestrator.engine.kind import Kind
@@ -42,7 +43,7 @@ class Figure:
         return self.file.stem
 
     def _repr_svg_(self) -> str:
-        return svg(self.file.read_text(encoding="utf-8"))
+        return svg(content_of(self.file).decode())
 
 
 class Report:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
@@ -15,6 +14,7 @@ from audits.data.id_lists import FILES, Listed, comments_of, lines_of, read_list
 from audits.data.ids import Points, number_of
 from audits.data.text_tables import text_of
 from audits.errors import BadInput, how_many
+from audits.home import expanded
 from orchestrator.engine.plan.errors import PlanProblems, problems_of, shown
 from orchestrator.engine.plan.sections import Positive, Section
 
@@ -104,7 +104,7 @@ def with_ids_read(value: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(path, str) or not path:
         raise BadInput(f"split.forget.ids_file is {shown(path)}; allowed: the path of a file of point ids")
     what = f"split.forget.ids_file {path!r}"
-    file = Path(path).expanduser()
+    file = expanded(path)
     if file.exists() and not file.is_file():
         raise BadInput(f"{what} is not a file; write the ids into one")
     others = {name: entry for name, entry in value.items() if name != "ids_file"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audits.apollo.design.given import check_forget, given_partition, given_split
+from audits.home import expanded
 from audits.statistics.one_target import SAYS
 from audits.targets.rules import is_rule
 from orchestrator.apollo.plan import CONTROLS
@@ -71,7 +71,7 @@ def target_problems(plan: ApolloPlan) -> list[str]:
 def check_points(plan: ApolloPlan, target: ApolloTarget, points: Points) -> None:
     """Refuse lists of points that the design cannot be drawn from; but for files that are gone and have a sha256."""
     files = [text for text in target.named(target.POINTS).values() if not is_rule(text)]
-    if all(Path(name).expanduser().exists() or name not in target.sha256 for name in files):
+    if all(expanded(name).exists() or name not in target.sha256 for name in files):
         lists = check_forget(points_of(target, points))
         given_partition(given_split(plan.split.design(), lists, target.around), plan.seed, lists, target.around)
 

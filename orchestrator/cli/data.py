@@ -19,6 +19,7 @@ from audits.data.shard_manifest import Manifest, is_image_shards
 from audits.data.sharding import IMAGES_PER_SHARD, write_image_shards
 from audits.data.shards import POINTS_PER_SHARD, read_shards, write_shards
 from audits.errors import BadInput
+from audits.home import expanded
 from audits.processors import usable_cpus
 from orchestrator.cli.data_sets import DataSet, data_sets
 from orchestrator.cli.lines import described, say
@@ -80,7 +81,7 @@ def shard(
     elif "://" in out:
         raise BadInput(f"{out} is not a folder of this machine, which images need; add --pixels, or name a folder")
     else:
-        folder = Path(out).expanduser()
+        folder = expanded(out)
         count = len(_packed(images, folder, points or IMAGES_PER_SHARD, workers or usable_cpus()).shards)
         form = "shards"
     say(f"wrote {count} shard{'s' * (count > 1)} to {out}; use it as data.name: {form}:{out}")
@@ -110,10 +111,10 @@ def _packed(images: EncodedSet, folder: Path, points: int, workers: int) -> Mani
 def verify_shards(folder: str, decode: bool) -> None:
     """Read all shards in DIR, tar or Parquet, and compare them with the checksums that they were written with."""
     folder = mask(folder)
-    if "://" in folder or not is_image_shards(Path(folder).expanduser()):
+    if "://" in folder or not is_image_shards(expanded(folder)):
         say(f"{folder}: {len(read_shards(folder, folder))} points, all as they were written")
         return
-    found = verify(Path(folder).expanduser(), decode)
+    found = verify(expanded(folder), decode)
     shards = f"{len(found.shards)} shard{'s' * (len(found.shards) > 1)}"
     say(f"{folder}: {found.points} images in {shards}, all as they were written{' and readable' * decode}")
 
@@ -133,7 +134,7 @@ def duplicates(session: Session, name: str, file: str, root: str | None) -> None
     data = load(name, root)
     say(f"comparing {len(data)} points of {name}", err=True)
     groups = copy_groups(data)
-    write_groups(str(place_of(Path(file).expanduser())), groups)
+    write_groups(str(place_of(expanded(file))), groups)
     sizes = Counter(groups.tolist()).values()
     found = [size for size in sizes if size > 1]
     say(

@@ -110,7 +110,7 @@ def _too_large() -> DamagedHandover:
 def _take(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     """Write a file of the archive; ``packed`` puts in nothing but files, by names within the folder."""
     content, parts = archive.extractfile(member) if member.isreg() else None, PurePosixPath(member.name).parts
-    if content is None or member.name.startswith("/") or ".." in parts:
+    if content is None or not parts or member.name.startswith("/") or ".." in parts:
         raise DamagedHandover(f"the results in the job's log hold {member.name!r}, which is no file of a run")
     for depth in range(1, len(parts)):
         make_folder(folder.joinpath(*parts[:depth]), below=folder, private=True)

@@ -14,6 +14,7 @@ import click
 from audits.addresses import place_of
 from audits.credentials import MASK
 from audits.errors import BadInput
+from audits.home import expanded
 from audits.own.permission import ALLOW, Named, is_own
 from audits.targets.forms import form_by_name
 from orchestrator.engine.media import visible
@@ -83,7 +84,7 @@ class Permission:
         """
         as_model = any(text == name and field.startswith("target.") for field, text in self.fields)
         named = name in self.own if is_own(name) else as_model and form_by_name(name) == "torchscript"
-        in_folder = root is None or any(Path(word).expanduser() == root for word in self.own)
+        in_folder = root is None or any(expanded(word) == root for word in self.own)
         return (named or name in self.agreed) and in_folder
 
     def refused(self, found: Sequence[Reach]) -> Sequence[Reach]:

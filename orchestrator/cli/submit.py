@@ -24,6 +24,7 @@ from actors.own_cluster import require_own_listener
 from actors.submit import ADDRESS, Ended, JobServer, JobServerLost, require_form, source_folders
 from audits.data.groups import table_of_groups
 from audits.errors import BadInput, how_many
+from audits.home import expanded
 from orchestrator.cli.gating import clear, leave_error, write_for_ci
 from orchestrator.cli.handover import is_carried, unpack
 from orchestrator.cli.lines import say
@@ -67,7 +68,7 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
     if attach:
         work = None
         folder = Path(out) if out else usual_folder(attach)
-        ended = follow(JobServer(address), attach, folder, as_json=False)
+        code = follow(JobServer(address), attach, folder, as_json=False)
     else:
         require_form(address)
         work = read_command(session, words, out)
@@ -77,8 +78,7 @@ def command(session: Session, address: str, attach: str | None, out: str | None,
             name = start(server, work)
         session.log = claim_folder(work.out, work.plan, force=work.force)
         say(f"job {name} at {address}", err=work.as_json)
-        ended = follow(server, name, work.out, as_json=work.as_json)
-    code = exit_code(ended)
+        code = follow(server, name, work.out, as_json=work.as_json)
     if work is not None:
         write_files(work, code)
     raise click.exceptions.Exit(code)
@@ -128,7 +128,7 @@ def start(server: JobServer, work: Work) -> str:
 
 def lies_here(file: str) -> bool:
     """Say whether a plan names a file by its place below the working folder; others are the cluster's own."""
-    return not Path(file).expanduser().is_absolute() and ".." not in Path(file).parts
+    return not expanded(file).is_absolute() and ".." not in Path(file).parts
 
 
 def send(file: str | Path, folder: Path, name: str) -> None:
@@ -167,8 +167,11 @@ def is_for_all(value: str) -> bool:
     return ("://" in value and not value.startswith(("sqlite:", "file:"))) or Path(value).is_absolute()
 
 
-def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
-    """Show what the job prints until it ends, then write its results into ``out``."""
+def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> int:
+    """Show what the job prints until it ends, write its results into ``out``, and return the exit code.
+
+    A job that left none did not finish, whatever its code: what lies in ``out`` is of an earlier run.
+    """
     screen = Screen(err=as_json)
     try:
         ended = server.follow(name, screen.write)
@@ -179,15 +182,18 @@ def follow(server: JobServer, name: str, out: Path, *, as_json: bool) -> Ended:
         else:
             again = f"orch submit --address {server.address} --attach {name} --out {out}"
             say(f"job {name} is still running; to follow it again: {again}", err=True)
-        return Ended("STOPPED", interrupted(), "")
+        return exit_code(Ended("STOPPED", interrupted(), ""))
     screen.end()
     if not (files := unpack(server.log(name), out)):
         say(f"job {name} left no results", err=True)
     else:
         say(f"results: {out} ({how_many(len(files), 'file')})", err=as_json)
-    if as_json and (out / RESULT_FILE).exists():
+    code = exit_code(ended)
+    if not files:
+        return BROKE if code in (0, 1) else code
+    if as_json and RESULT_FILE in files:
         say((out / RESULT_FILE).read_text(encoding="utf-8"))
-    return ended
+    return code
 
 
 def wants_to_cancel(name: str) -> bool:

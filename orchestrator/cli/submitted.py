@@ -7,9 +7,9 @@ and ends with its exit code.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from actors.interrupts import end_as_by_ctrl_c
+from audits.home import expanded
 from audits.writing import make_folder
 from orchestrator.cli.handover import chosen, packed
 from orchestrator.cli.lines import say
@@ -18,7 +18,7 @@ from orchestrator.cli.main import main as orch
 
 def main(place: str, *command: str) -> int:
     """Run ``command``, hand over what it left in the folder ``place``, and return the command's exit code."""
-    folder = Path(place).expanduser()
+    folder = expanded(place)
     make_folder(folder, private=True)
     code = orch([*command, "--out", str(folder)])
     sys.stderr.flush()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from audits.data.catalogue import encoded, load
@@ -13,6 +12,7 @@ from audits.data.groups import read_groups
 from audits.data.ids import Points
 from audits.data.source import parse
 from audits.errors import BadInput
+from audits.home import expanded
 
 if TYPE_CHECKING:
     from audits.data.dataset import Dataset
@@ -85,7 +85,7 @@ def stamp_of(name: str, root: str | None, groups: str | None) -> Stamp:
     request = parse(name, root)
     paths = [request.local_path()] if request.place else []
     if groups is not None:
-        paths.append(Path(groups).expanduser())
+        paths.append(expanded(groups))
     found = []
     for path in paths:
         with suppress(OSError, ValueError):

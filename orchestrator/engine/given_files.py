@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from audits.data.regular import opened
 from audits.errors import BadInput
+from audits.home import expanded
+from audits.queries.served.record import ABOUT
 from audits.targets.folders import is_divided, weight_files
 from audits.targets.forms import path_of
 from orchestrator.engine.store.places import ANSWERS
@@ -57,7 +59,7 @@ def with_digests(plan: P) -> P:
 def record_of(plan: BasePlan, served: Served) -> str:
     """Return the folder in which a served model's answers are kept; raises BadInput where the plan must name it."""
     if served.record is not None:
-        return str(Path(served.record).expanduser().absolute())
+        return str(expanded(served.record).absolute())
     store = plan.compute.store or default_store_uri()
     kept = answers_in(store)
     if plan.compute.address or kept is None:
@@ -70,11 +72,17 @@ def record_of(plan: BasePlan, served: Served) -> str:
 
 
 def answers_in(store: str) -> str | None:
-    """Return the folder in which a store on this machine keeps answers of served models; None for other stores."""
+    """Return the folder in which a store on this machine keeps answers of served models; None for other stores.
+
+    Raises BadInput where it is a link: whoever has made the store may have made it.
+    """
     parts = urlsplit(store) if "://" in store else None
     if parts and parts.scheme != "file":
         return None
-    return os.path.join(os.path.abspath(os.path.expanduser(unquote(parts.path) if parts else store)), ANSWERS)
+    kept = expanded(unquote(parts.path) if parts else store).absolute() / ANSWERS
+    if kept.is_symlink():
+        raise BadInput(f"{kept} is a link, and answers would be written where it leads; name target.served.record")
+    return os.path.normpath(kept)
 
 
 def digest_of(name: str, known: str | None = None, record: bool = False) -> str:
@@ -86,14 +94,15 @@ def digest_of(name: str, known: str | None = None, record: bool = False) -> str:
     try:
         about = path.stat()
         if record and path.is_dir():
-            return matching(name, parts_sha256(path, sorted(path.rglob("*.parquet"))), known)
+            found = sorted(file for kind in ("*.parquet", ABOUT) for file in path.rglob(kind))
+            return matching(name, parts_sha256(path, found), known)
         if is_divided(path):
             return matching(name, parts_sha256(path, weight_files(path, str(path))), known)
     except OSError as error:
         if known is not None:
             return known
         raise BadInput(f"target: {name} cannot be read: {error.strerror or error}") from None
-    return matching(name, file_sha256(path, about.st_mtime_ns, about.st_size), known)
+    return matching(name, file_sha256(path, state_of(about)), known)
 
 
 def matching(name: str, found: str, known: str | None) -> str:
@@ -114,14 +123,18 @@ def parts_sha256(path: Path, files: Iterable[Path]) -> str:
     found = hashlib.sha256()
     folder = path if path.is_dir() else path.parent
     for file in files:
-        about = file.stat()
-        found.update(f"{file.relative_to(folder)} {file_sha256(file, about.st_mtime_ns, about.st_size)}\n".encode())
+        found.update(f"{file.relative_to(folder)} {file_sha256(file, state_of(file.stat()))}\n".encode())
     return found.hexdigest()
 
 
+def state_of(about: os.stat_result) -> tuple[int, ...]:
+    """Return what changes with a file: which one it is, its length, and its times, of which one can be set."""
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
 @cache
-def file_sha256(path: Path, changed: int, size: int) -> str:
-    """Return the sha256 of a file, read once as long as its time and size stay."""
+def file_sha256(path: Path, state: tuple[int, ...]) -> str:
+    """Return the sha256 of a file, read once as long as its state stays."""
     found = hashlib.sha256()
     try:
         with opened(path) as file:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from audits.errors import BadInput
+from audits.home import expanded
 from audits.own import sources
 from audits.own.code import taken_apart
 from audits.own.import_path import search_for, search_last
@@ -35,7 +36,7 @@ def code_of(value: Any, root: Path | None = None) -> Iterator[Named]:
     elif isinstance(value, Mapping):
         beside = value.get("root")
         for item in value.values():
-            yield from code_of(item, Path(beside).expanduser() if isinstance(beside, str) else None)
+            yield from code_of(item, expanded(beside) if isinstance(beside, str) else None)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from code_of(item)

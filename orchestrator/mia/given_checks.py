@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from itertools import repeat
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audits.errors import BadInput
+from audits.home import expanded
 from audits.mia.attacks import MIA_ATTACKS
 from audits.mia.given_pool import half_of_pool
 from audits.targets.members import read_members
@@ -103,4 +103,4 @@ def check_sizes(plan: MiaPlan, members: int, non_members: int) -> None:
 
 def is_gone(name: str, target: GivenTarget) -> bool:
     """Say whether a file is not there, but was when the plan was written: the store may have what it held."""
-    return name in target.sha256 and not Path(name).expanduser().exists()
+    return name in target.sha256 and not expanded(name).exists()

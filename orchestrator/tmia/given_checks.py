@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audits.home import expanded
 from audits.targets.members import read_members
 from audits.targets.rules import is_rule
 from audits.tmia.attacks import ATTACKS
@@ -100,4 +100,4 @@ def check_target(plan: TmiaPlan, facts: Description, asked: Description, classes
 
 def there(file: str) -> bool:
     """Say whether a file can be looked into."""
-    return Path(file).expanduser().is_file()
+    return expanded(file).is_file()

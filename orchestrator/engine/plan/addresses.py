@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from audits.addresses import kind_of, place_of, remote, sent_to
 from audits.credentials import WEB
+from audits.home import expanded
 from orchestrator.engine.plan.reach import Reach
 
 
@@ -23,7 +24,7 @@ def no_file(text: str) -> None:
 
 def folder_at(text: str) -> Path:
     """Return the folder that a text names, ~ being that of the user."""
-    return Path(text).expanduser()
+    return expanded(text)
 
 
 @dataclass(frozen=True)

@@ -326,6 +326,27 @@ def test_a_plan_writes_beside_itself_and_where_one_works_and_elsewhere_not_unask
     assert not list((tmp_path / "other").iterdir())
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_beside_a_store_only_answers_are_kept_unasked_and_through_no_link(
+    named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("work", "store", "documents"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    store = f"compute: {{store: {tmp_path}/store}}\n" if named else ""
+    if not named:
+        monkeypatch.setenv("ORCH_STORE", str(tmp_path / "store"))
+    write(f"{SMALL}{store}tracking: {{uri: 'sqlite:///{tmp_path}/store/answers/m.db'}}\n")
+    assert "tracking.uri writes" in refused(["validate", "plan.yaml"], capsys)
+    (tmp_path / "store" / "answers").symlink_to(tmp_path / "documents")
+    assert "tracking.uri writes" in refused(["validate", "plan.yaml"], capsys)
+    for record in (f"record: {tmp_path}/store/answers", "patience: 60"):
+        served = f"{{gives: probabilities, {record}}}"
+        write(f"{TARGET}{store}target: {{weights: 'http://h:1/x', members: even, served: {served}}}\n")
+        allowed = ["--set", "target.weights=http://h:1/x", "--set", "target.served.plain=true"]
+        assert f"{tmp_path}/store/answers is a link" in refused(["validate", "plan.yaml", *allowed], capsys)
+
+
 def test_a_home_is_where_what_opens_a_file_takes_it_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tracked,) = reached(Tracking, {"uri": "sqlite:///~/x.db"}, "tracking.")

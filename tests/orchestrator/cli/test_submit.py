@@ -390,13 +390,19 @@ def test_the_exit_code_is_the_commands(ended: Ended, code: int, capsys: pytest.C
     assert (ended.message in capsys.readouterr().err) or not ended.message
 
 
-def test_a_job_that_was_refused_left_no_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "run").mkdir()
+@pytest.mark.parametrize(("code", "told"), [(2, 2), (0, 3), (1, 3), (3, 3)])
+def test_a_job_that_left_no_results_did_not_finish(
+    code: int, told: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("run", "out"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "out" / "result.json").write_text('{"verdict": "of an earlier run"}')
     log = "\n".join(packed(tmp_path / "run", []))
-    ended = Ended("FAILED", 2, "")
+    ended = Ended("SUCCEEDED" if code == 0 else "FAILED", code, "")
     server = SimpleNamespace(follow=lambda name, write: ended, log=lambda name: log)
-    assert follow(server, "audit-1", tmp_path / "out", as_json=False) is ended  # type: ignore[arg-type]
-    assert capsys.readouterr().err == "job audit-1 left no results\n"
+    assert follow(server, "audit-1", tmp_path / "out", as_json=True) == told  # type: ignore[arg-type]
+    said = capsys.readouterr()
+    assert "job audit-1 left no results\n" in said.err and not said.out
 
 
 class Client:

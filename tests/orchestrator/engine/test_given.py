@@ -1,6 +1,7 @@
 """A given target: its files, their digests, and points that are on one side only."""
 
 import hashlib
+import os
 
 import numpy as np
 import pytest
@@ -25,6 +26,12 @@ def test_a_file_is_known_by_its_sha256(tmp_path):
     file.write_bytes(b"another")
     with pytest.raises(BadInput, match=r"is not the file that the plan was written for.*remove target\.sha256"):
         digest_of(str(file), first)
+    stamp = file.stat().st_mtime_ns
+    known = digest_of(str(file))
+    (tmp_path / "new").write_bytes(b"ANOTHER")
+    os.utime(tmp_path / "new", ns=(stamp, stamp))
+    (tmp_path / "new").replace(file)
+    assert digest_of(str(file)) != known, "of the same length and time"
     file.unlink()
     assert digest_of(str(file), first) == first
     with pytest.raises(BadInput, match="cannot be read: No such file"):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from audits.home import user_cache
 from audits.own.libraries import COMPILED, keep_compiled_code_apart
-from audits.user_cache import user_cache
 
 
 @pytest.mark.parametrize(
