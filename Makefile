@@ -2,7 +2,7 @@
 # make test    what CI runs: lint, types, import contracts, all tests
 # make quick   the tests nearest to what has changed since main, and lint: about two minutes
 # make golden  bring the sentences that tests hold up to date with what orch says now; read the diff
-# make long    the tests that `make test` leaves out, but those of a GPU: some hours
+# make long    the tests that `make test` leaves out, but those of a GPU: some hours; a third of them with PART=1/3
 # make gpu     all that is to be measured on a GPU, in about ten minutes; the record is in gpu.json
 # make lint    all of it but the tests
 # make docs    the documentation as a site, in site/; open site/index.html
@@ -16,6 +16,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/orch-installed
 OUT    ?= demo-out
+PART   ?= 1/1
 PYTHON ?=
 
 define LINT
@@ -56,7 +57,7 @@ golden: $(STAMP)
 	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python .ci/golden.py
 
 long: $(STAMP)
-	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --processes 2 -m "long and not gpu"
+	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --processes 2 --part $(PART) -m "long and not gpu"
 
 gpu: $(STAMP)
 	@$(BIN)/python -m benchmarks.gpu

@@ -120,6 +120,14 @@ def test_files_may_stand_in_any_order(tmp_path: Path) -> None:
     assert "3 passed" in said and "error" not in said, said
 
 
+def test_parts_of_a_suite_are_all_of_it(tmp_path: Path) -> None:
+    passing = dict.fromkeys("abcde", "def test_it(): pass\ndef test_that(): pass")
+    said = [suite(tmp_path, 1, "-v", "--part", f"{part}/2", **passing).communicate(timeout=240)[0] for part in (1, 2)]
+    assert "6 passed, 4 deselected" in said[0] and "4 passed, 6 deselected" in said[1], said
+    wrong, _ = suite(tmp_path, 1, "--part", "3/2", **passing).communicate(timeout=240)
+    assert "there are parts 1 to 2" in wrong and "passed" not in wrong
+
+
 def test_files_may_be_fewer_than_processes(tmp_path: Path) -> None:
     said, _ = suite(tmp_path, 3, a="def test_it(): pass", b="def test_it(): pass").communicate(timeout=240)
     assert "2 passed" in said

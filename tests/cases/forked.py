@@ -1,6 +1,7 @@
 """Tests in several processes: they are collected once, and forks of that process run them, file by file.
 
-``--processes N``. A fork has all modules, fixtures and items from the start, so one more costs nothing but memory that
+``--processes N``; with ``--part K/N`` the K-th of N parts of the files, for a suite that takes longer than one has. A
+fork has all modules, fixtures and items from the start, so one more costs nothing but memory that
 it changes. One that ends in a test has failed that test alone: another takes its place and goes on behind it.
 """
 
@@ -32,11 +33,27 @@ Unit = list[int]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
     parser.addoption("--processes", type=int, default=0, metavar="N", help="run files of tests in N forked processes")
+    parser.addoption("--part", default="1/1", metavar="K/N", help="run the K-th of N parts of the files")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Describe the marker."""
     config.addinivalue_line("markers", "together(name): one process runs all files of this name, one after another")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what belongs to other parts: files are dealt in their order, so that those of a sort spread evenly."""
+    try:
+        part, parts = map(int, config.getoption("part").split("/"))
+    except ValueError:
+        raise pytest.UsageError("--part is written K/N, as 2/3") from None
+    if not 1 <= part <= parts:
+        raise pytest.UsageError(f"--part {part}/{parts}: there are parts 1 to {parts}")
+    files = list(dict.fromkeys(item.path for item in items))
+    own = set(files[part - 1 :: parts])
+    config.hook.pytest_deselected(items=[item for item in items if item.path not in own])
+    items[:] = [item for item in items if item.path in own]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -298,16 +298,15 @@ A pipe, such as a shell makes of ``<(…)``, counts as a file.
 """
 
 
-def sort_of(name: str) -> Sort:
+def sort_of(name: str, wanted: Literal["plan", "sweep"] = "plan") -> Sort:
     """Return what ``name`` is; raises BadInput where that cannot be found out. All commands go by it.
 
     A shipped name stands for what is shipped: anybody may have put a file or a folder of that name into the working
-    folder, which is ./NAME.
+    folder, which is ./NAME. ``wanted``: which of the two is meant by a name that a plan and a sweep have.
     """
-    if name in shipped_plans():
-        return "plan"
-    if name in SWEEPS:
-        return "sweep"
+    shipped: dict[Literal["plan", "sweep"], bool] = {"plan": name in shipped_plans(), "sweep": name in SWEEPS}
+    if any(shipped.values()):
+        return wanted if shipped[wanted] else "sweep" if wanted == "plan" else "plan"
     path = Path(name)
     try:
         if path.is_dir():

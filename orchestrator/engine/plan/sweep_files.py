@@ -37,7 +37,7 @@ def sweep_named(name: str, changes: Mapping[str, Any] | None = None) -> Sweep:
 
     ``changes``: fields of a sweep file to put in the place of those that are written. Raises BadInput.
     """
-    path, sort = Path(name), sort_of(name)
+    path, sort = Path(name), sort_of(name, "sweep")
     if sort == "file":
         return read_sweep_file(path, path.stem, changes)
     if sort == "plan":

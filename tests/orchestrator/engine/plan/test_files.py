@@ -103,7 +103,9 @@ def test_a_name_stands_for_what_is_shipped_whatever_lies_in_the_working_folder(
     if form:
         (Path(name).touch if form == "file" else Path(name).mkdir)()
     assert sort_of(name) == ("plan" if name == "mia-smoke" else "sweep")
-    assert sort_of(f"./{name}") == form
+    assert sort_of(f"./{name}") == sort_of(f"./{name}", "sweep") == form
+    assert sort_of("apollo-defences") == "plan" and sort_of("apollo-defences", "sweep") == "sweep"
+    assert sort_of("mia-smoke", "sweep") == "plan"
     assert sort_of(str(tmp_path / name)) == form
 
 
