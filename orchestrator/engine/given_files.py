@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from audits.data.regular import opened
 from audits.errors import BadInput
 from audits.home import expanded
-from audits.queries.served.record import ABOUT
+from audits.queries.served.record import ABOUT, folder_of, parts_in
 from audits.targets.folders import is_divided, weight_files
 from audits.targets.forms import path_of
 from orchestrator.engine.store.places import ANSWERS
@@ -79,10 +79,10 @@ def answers_in(store: str) -> str | None:
     parts = urlsplit(store) if "://" in store else None
     if parts and parts.scheme != "file":
         return None
-    kept = expanded(unquote(parts.path) if parts else store).absolute() / ANSWERS
+    kept = Path(os.path.abspath(expanded(unquote(parts.path) if parts else store)), ANSWERS)
     if kept.is_symlink():
         raise BadInput(f"{kept} is a link, and answers would be written where it leads; name target.served.record")
-    return os.path.normpath(kept)
+    return str(kept)
 
 
 def digest_of(name: str, known: str | None = None, record: bool = False) -> str:
@@ -94,8 +94,8 @@ def digest_of(name: str, known: str | None = None, record: bool = False) -> str:
     try:
         about = path.stat()
         if record and path.is_dir():
-            found = sorted(file for kind in ("*.parquet", ABOUT) for file in path.rglob(kind))
-            return matching(name, parts_sha256(path, found), known)
+            folder = folder_of(path)
+            return matching(name, parts_sha256(folder, [folder / ABOUT, *parts_in(folder)]), known)
         if is_divided(path):
             return matching(name, parts_sha256(path, weight_files(path, str(path))), known)
     except OSError as error:

@@ -71,11 +71,12 @@ class Record:
         """Read what was recorded since, by this process or others."""
         try:
             for _ in range(100):  # a writer may join its files between the listing and the reading
-                names = {name for name in os.listdir(self.folder) if name.endswith(".parquet") and name[0] != "."}
+                parts = parts_in(self.folder)
                 with contextlib.suppress(FileNotFoundError):
-                    for name in sorted(names - self._read):
-                        self._learn(read_part(self.folder / name))
-                        self._read.add(name)
+                    for part in parts:
+                        if part.name not in self._read:
+                            self._learn(read_part(part))
+                            self._read.add(part.name)
                     break
         except OSError as error:
             raise cannot("read", self.folder, error) from error
@@ -131,8 +132,14 @@ class Record:
 
 
 def recorded(path: str | os.PathLike[str]) -> Record:
-    """Return the record in ``path``: the folder of an endpoint, or one that holds a single such folder."""
-    root = Path(path)
+    """Return the record in ``path``, with its answers."""
+    record = Record(folder_of(Path(path)))
+    record.refresh()
+    return record
+
+
+def folder_of(root: Path) -> Path:
+    """Return the folder of an endpoint: ``root``, or the single such folder in it; raises BadInput without one."""
     folders = [root] if (root / ABOUT).is_file() else sorted(file.parent for file in root.glob(f"*/{ABOUT}"))
     if not folders:
         raise BadInput(f"{str(root)!r} holds no recorded answers; give the folder that was named as record")
@@ -141,9 +148,13 @@ def recorded(path: str | os.PathLike[str]) -> Record:
         raise BadInput(
             f"{str(root)!r} holds the answers of {len(folders)} endpoints; give one of their folders: {listed}"
         )
-    record = Record(folders[0])
-    record.refresh()
-    return record
+    return folders[0]
+
+
+def parts_in(folder: Path) -> list[Path]:
+    """Return the files of a record that hold answers."""
+    names = (name for name in os.listdir(folder) if name.endswith(".parquet") and name[0] != ".")
+    return [folder / name for name in sorted(names)]
 
 
 def read_part(file: Path) -> pa.Table:

@@ -7,7 +7,9 @@ comes with a run folder, or a plan names it. A server is allowed, or not, as a w
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +17,15 @@ from urllib.parse import unquote, urlsplit
 
 from audits.addresses import database_file, kind_of, place_of, sent_to
 from audits.credentials import WEB, mask, reveal
+from audits.errors import BadInput
+from audits.owners import is_others, others_bits
 from audits.writing import require_no_link, require_own
 from orchestrator.engine.plan.reach import Reach, require_permission
 from orchestrator.engine.run.output_folder import ARTIFACTS
-from orchestrator.engine.run.tracking_database import opened_database
+from orchestrator.engine.run.tracking_database import BESIDE, opened_database
 from orchestrator.engine.run.tracking_stopped import PARENT, tokens_in
 from orchestrator.engine.run.tracking_uri import FIELD, VARIABLE, resolve_uri
+from orchestrator.engine.store.trust import ALLOW, Trust
 
 MODELS = "models"
 """The folder in that of an experiment where MLflow keeps models."""
@@ -57,7 +62,10 @@ def require_places(named: str | None, experiment: str, out: Path) -> str:
     """
     where = resolve_uri(named, out)
     file = file_of(where)
-    if file is None or not file.is_file() or is_named_by_environment(named):
+    if file is None or is_named_by_environment(named):
+        return ""
+    require_ours(file)
+    if not file.is_file():
         return ""
     chosen = experiment_in(named, where, experiment, out)
     require_allowed(named, where, chosen, out, kept_in(file, chosen, tokens_in(out)))
@@ -67,6 +75,31 @@ def require_places(named: str | None, experiment: str, out: Path) -> str:
         f"{out} has been moved since experiment {experiment!r} in its {file.name} was made: MLflow keeps the files of "
         f"that one in the former place; this run is tracked in experiment {chosen!r}"
     )
+
+
+def require_ours(file: Path) -> None:
+    """Raise BadInput where another user could change a database, which says where files and logins go.
+
+    Its folder, the file and those beside it belong to this user or root. Others may write into them only where they
+    cannot enter the folder, and into a folder such as /tmp, where only owners rename. Or the folder is allowed, as a
+    store is.
+    """
+    if Trust.of(with_key=False).allows(str(file.parent)):
+        return
+    open_to_others = False
+    for place in (file.parent, file, *(file.with_name(f"{file.name}{end}") for end in BESIDE)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = place.stat()
+            if place == file.parent:
+                open_to_others = bool(found.st_mode & others_bits(found, stat.S_IXGRP, stat.S_IXOTH))
+            own = found.st_uid in (os.geteuid(), 0)
+            sticky = place == file.parent and found.st_mode & stat.S_ISVTX
+            if not own or (is_others(found) and open_to_others and not sticky):
+                raise BadInput(
+                    f"{place} {'can be written by others' if own else 'belongs to another user'}, who could lead what "
+                    f"MLflow writes, and its login, elsewhere; track in a folder of your own (--out, tracking.uri), or "
+                    f"set {ALLOW}={file.parent.resolve()} if you trust them"
+                )
 
 
 def experiment_in(named: str | None, where: str, experiment: str, out: Path) -> str:

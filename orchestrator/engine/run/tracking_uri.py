@@ -73,7 +73,12 @@ def _file_store(given: str, folder: Path, name: str) -> BadInput:
 
 
 def _check_sqlite(given: str, file: Path) -> None:
-    """Refuse a database that does not name a file in a folder that can be written."""
+    """Refuse a database that does not name a file in a folder that can be written.
+
+    So is one with ``..`` behind a name: where that is a link, MLflow takes both away, and the system follows it.
+    """
+    if ".." in [part for before, part in zip(file.parts, file.parts[1:], strict=False) if before != ".."]:
+        raise BadInput(f"{given} has .. behind the name of a folder, which may be a link; write the path without it")
     if not file.name:
         raise BadInput(f"{given} names no file; write sqlite:////absolute/path/mlflow.db")
     if file.is_dir():

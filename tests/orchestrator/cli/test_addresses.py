@@ -305,7 +305,7 @@ def test_a_plan_writes_beside_itself_and_where_one_works_and_elsewhere_not_unask
         tracked(inside)
         assert main(["validate", file]) == 0, inside
     capsys.readouterr()
-    for outside in (f"{tmp_path}/other/m.db", "../other/m.db", "link/m.db", f"{tmp_path}/plans/../other/%6d.db"):
+    for outside in (f"{tmp_path}/other/m.db", "../other/m.db", "link/m.db", f"{tmp_path}/other/%6d.db"):
         tracked(outside)
         said = refused(["validate", file], capsys)
         assert f"tracking.uri writes {other}/m.db" in said and f"--allow-addresses {other}/m.db" in said

@@ -452,3 +452,6 @@ def test_permission_for_own_code_is_none_for_a_program_that_is_given(
                 read_command(session, ["audit", "mia", "plan.yaml", *own])
         Path("plan.yaml").write_text(f"audit: {target % 'away.safetensors'}")
         assert "--allow-code" in read_command(session, ["audit", "mia", "plan.yaml", *own]).words
+        Path("plan.yaml").write_text("audit: {kind: gnq}\ntarget: {weights: away.pt, members: even}\n")
+        code = ["--set", "data.name=python:mine:late"]  # checkpoints are weights alone
+        assert "--allow-code" in read_command(session, ["audit", "gnq", "plan.yaml", *STORE, *code]).words

@@ -39,24 +39,28 @@ def test_a_file_is_known_by_its_sha256(tmp_path):
 
 
 def test_a_folder_of_weights_is_known_by_them_whatever_lies_beside_them_and_a_record_by_its_answers(tmp_path):
-    for name in ("model.safetensors", "eval.parquet", "below/eval.parquet"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(name.encode())
-    weights, record = digest_of(str(tmp_path)), digest_of(str(tmp_path), record=True)
-    (tmp_path / "eval.parquet").write_bytes(b"other")
-    assert digest_of(str(tmp_path)) == weights and digest_of(str(tmp_path), record=True) != record
-    record = digest_of(str(tmp_path), record=True)
-    (tmp_path / "model.safetensors").write_bytes(b"another")
-    assert digest_of(str(tmp_path)) != weights and digest_of(str(tmp_path), record=True) == record
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "endpoint").symlink_to(elsewhere)  # what is read behind a link counts as well
+    for name in ("model.safetensors", "eval.parquet", "endpoint/endpoint.json", "endpoint/batch.parquet"):
+        (given / name).write_bytes(name.encode())
+
+    def digests():
+        return digest_of(str(given)), digest_of(str(given), record=True)
+
+    before = digests()
+    (given / "eval.parquet").write_bytes(b"of neither")
+    assert digests() == before
+    (elsewhere / "batch.parquet").write_bytes(b"other answers")
+    weights, record = digests()
+    assert weights == before[0] and record != before[1]
+    (given / "model.safetensors").write_bytes(b"other weights")
+    assert digests()[0] != weights and digests()[1] == record
+    target = {"weights": str(given), "members": "even", "sha256": {str(given): weights}}
     with pytest.raises(BadInput, match="is not the file that the plan was written for"):
-        with_digests(
-            plan_from(
-                {
-                    "audit": {"kind": "mia"},
-                    "target": {"weights": str(tmp_path), "members": "even", "sha256": {str(tmp_path): weights}},
-                }
-            )
-        )
+        with_digests(plan_from({"audit": {"kind": "mia"}, "target": target}))
 
 
 def test_rules_are_no_files():

@@ -29,6 +29,7 @@ from orchestrator.engine.run.tracking_places import (
     kept_in,
     leads_to,
     require_allowed,
+    require_ours,
     require_places,
 )
 from orchestrator.engine.run.tracking_stopped import OPEN_FILE, tokens_in
@@ -452,6 +453,52 @@ def test_the_file_of_a_database_is_the_one_that_is_opened() -> None:
     for uri in ("sqlite:///pipe.db", "sqlite:///pip%65.db"):
         with pytest.raises(BadInput, match="pipe"):
             check_uri(uri)
+
+
+@pytest.mark.parametrize("path", ["l/../t.db", "./l/../../t.db", "{here}/l/../t.db", "../l/../t.db", "l/..%2Ft.db"])
+def test_no_database_lies_behind_two_dots_that_a_link_may_stand_before(path: str, tmp_path: Path) -> None:
+    """The system follows the link, and MLflow takes name and dots away: two files, of which one is looked at."""
+    Path("sub", "inner").mkdir(parents=True)
+    Path("l").symlink_to("sub/inner")
+    with pytest.raises(BadInput, match="behind the name of a folder"):
+        check_uri(f"sqlite:///{path.format(here=tmp_path)}")
+    for plain in ("t.db", "../t.db", f"{tmp_path}/t.db"):
+        check_uri(f"sqlite:///{plain}")
+
+
+@pytest.mark.parametrize("place", ["out", "out/mlflow.db", "out/mlflow.db-journal", "out/mlflow.db-wal"])
+@pytest.mark.parametrize("whose", ["of another user", "open to others"])
+def test_no_run_is_tracked_in_a_database_that_others_can_change(
+    place: str, whose: str, plan: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("out").mkdir()
+    Path("out", "mlflow.db").touch()
+    if place != "out":
+        Path(place).touch()
+    for each in (Path("out"), *Path("out").iterdir()):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    if whose == "open to others":
+        Path(place).chmod(0o777)
+    else:
+        real, other = Path.stat, os.geteuid() + 1
+
+        def stat_of(self: Path, **options: bool) -> os.stat_result:
+            found = real(self, **options)
+            if not str(self.absolute()).endswith(f"/{place}"):
+                return found
+            return os.stat_result((*found[:4], other, *found[5:]))
+
+        monkeypatch.setattr(Path, "stat", stat_of)
+    assert place.partition("/")[2] in refused(audit(plan), capsys)
+    monkeypatch.setenv("ORCH_ALLOW_STORES", str(Path("out").absolute()))
+    require_ours(Path("out", "mlflow.db").absolute())
+
+
+def test_a_database_within_a_folder_that_others_cannot_enter_may_have_any_mode() -> None:
+    Path("out").mkdir(mode=0o700)
+    Path("out", "mlflow.db").touch()
+    Path("out", "mlflow.db").chmod(0o666)
+    require_ours(Path("out", "mlflow.db").absolute())
 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "link in place of a folder"])
