@@ -5,7 +5,7 @@ from audits.lazy import lazily
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "audits.targets.blind": ("blind_auc", "blind_scores"),
+        "audits.targets.blind": ("Blind", "blind_test"),
         "audits.targets.members": ("read_members",),
         "audits.targets.weights": ("Weights", "read_weights", "with_weights"),
     },

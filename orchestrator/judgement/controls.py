@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.rows import FAILED, HELD, MISSING, NULLS, RATES, Control, Protects, State
+from orchestrator.judgement.rows import FAILED, FINDINGS, HELD, MISSING, NULLS, RATES, Control, Protects, State
 from orchestrator.judgement.wording import capital, named
 
 
@@ -29,6 +29,7 @@ PROMISED_RATES = ControlName("promised false-alarm rates")
 DIRECTION = ControlName("direction of scores")
 LEARNT = ControlName("members are learnt")
 OWN_MODELS = ControlName("own models", "models trained by the plan")
+AGREEMENT = ControlName("agreement with own models")
 FIT = ControlName("fit of own models")
 Told = tuple[str, float | None, float | None, float | None]
 """An attack, and its AUC with the ends of the interval."""
@@ -39,31 +40,33 @@ def backwards(auc: float | None, p_holm: float | None, level: float) -> bool:
     return auc is not None and p_holm is not None and auc < 0.5 and p_holm <= 1.0 - level
 
 
-def not_learnt(judge: str | None, given: Iterable[Told], own: Iterable[Told]) -> str | None:
-    """Return why a given model cannot have learnt its members as own models did; "" if it can.
+def unlike_own(judge: str | None, given: Iterable[Told], own: Iterable[Told]) -> str | None:
+    """Return why members of a given model do not stand out as those of own models do; "" if they do.
 
-    ``given``, ``own``: what attacks see of the members of the given model, and of those of models of the plan's recipe.
-    It is told by the judge, or by the attack that sees most in own models where the judge has no result: its interval
-    must lie above one half, or not below that of own models. A list that does not name the training points looks like a
-    model that memorised none of them. None where nothing is seen in own models.
+    ``given``, ``own``: what attacks see of the members of the given model, and of those of models of the plan's recipe,
+    of which it is known who was trained on. It is told by the judge, or by the attack that sees most in own models
+    where the judge has no result: their intervals must have a point in common. None where no attack has an AUC of both.
     """
     asked = {attack: (auc, low, high) for attack, auc, low, high in given}
-    seen = [
-        (attack != judge, -low, attack, auc)
-        for attack, auc, low, _ in own
-        if auc is not None and low is not None and low > 0.5 and attack in asked
+    both = [
+        (attack != judge, -low, high, attack, auc)
+        for attack, auc, low, high in own
+        if auc is not None and low is not None and high is not None and None not in asked.get(attack, (None,))
     ]
-    if not seen:
+    if not both:
         return None
-    _, least, attack, theirs = min(seen)
+    _, least, most, attack, theirs = min(both)
     auc, low, high = asked[attack]
-    if auc is None or low is None or high is None or low > 0.5 or high >= -least:
+    assert auc is not None and low is not None and high is not None, "those without an interval were left out"
+    if low <= most and high >= -least:
         return ""
-    return (
+    told = (
         f"members of the given model are told with AUC {auc:.3f} [{low:.3f}, {high:.3f}] by {attack}, those of own "
-        f"models with {theirs:.3f}, at least {-least:.3f}: either target.members does not name its training points, or "
-        "its recipe is not the plan's"
+        f"models with {theirs:.3f} [{-least:.3f}, {most:.3f}]"
     )
+    if low > most:
+        return f"{told}: members and non-members differ by more than membership, or it was trained longer than they"
+    return f"{told}: target.members does not name its training points, or its recipe is not the plan's"
 
 
 def turned(rows: Iterable[tuple[str, float | None, float | None]], level: float) -> tuple[str, float] | None:
@@ -155,18 +158,18 @@ def directions(
     return [row(rows, "all"), *(row([each], "attack") for each in sorted(rows, key=rank))] if rows else []
 
 
-def learnt(setting: str, judge: str | None, given: Sequence[Told], own: Sequence[Told], held: str) -> list[Control]:
-    """Return whether a given model learnt its members as own models did: by its judge, and by each attack for itself.
+def agreeing(setting: str, judge: str | None, given: Sequence[Told], own: Sequence[Told]) -> list[Control]:
+    """Return whether members of a given model stand out as those of own models: by its judge, and by each attack.
 
-    None where nothing is seen in own models.
+    Nothing of attacks that say nothing of either.
     """
     found = []
     for attack, lines, asked in [(judge, "all", given), *((each[0], "attack", [each]) for each in given)]:
-        why = not_learnt(attack, asked, [each for each in own if lines == "all" or each[0] == attack])
+        why = unlike_own(attack, asked, [each for each in own if lines == "all" or each[0] == attack])
         if why is not None:
             whose = attack if lines == "attack" else None
-            text = f"{capital(why)}." if why else held
-            found.append(LEARNT.row(NULLS, FAILED if why else HELD, setting, text, attack=whose, lines=lines))
+            text = f"{capital(why)}." if why else "Members stand out as those of own models do."
+            found.append(AGREEMENT.row(FINDINGS, FAILED if why else HELD, setting, text, attack=whose, lines=lines))
     return found
 
 

@@ -39,7 +39,7 @@ PUBLIC = {
         decided delong_interval exposed_points family_q_values holm ibragimov_mueller_t measure measure_null null_band
         p_values paired_difference per_target_auc permutation_p q_values radius_intervals spearman summarise tpr_at_fpr
         within_auc""",
-    "audits.targets": "Weights blind_auc blind_scores read_members read_weights with_weights",
+    "audits.targets": "Blind Weights blind_test read_members read_weights with_weights",
     "audits.tmia": """ATTACKS Answers Attack CandidateUniqueness Case Clusters JUDGED JudgeSettings Labels Map
         MembershipDesign MembershipSplit NoiseVotes Pairs Posteriors Ruling SELECTORS Scores Selector WhiteBox chosen
         corrected_p k_means k_means_streamed make_membership make_pairs other_side rank_p scores_rows smoothed_p""",

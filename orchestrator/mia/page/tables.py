@@ -142,8 +142,9 @@ def blind_grid(run: MiaRun) -> Grid | None:
     """Return how members are told from non-members without a given target; None without one."""
     if run.blind is None:
         return None
-    body = [["without the model", entry(run.blind.auc, tone=red(run.blind.differ)), str(run.blind.points)]]
-    columns = [left("told apart by inputs and labels"), "AUC", "points"]
+    row = run.blind
+    body = [[row.by, entry(row.auc, tone=red(row.differ)), small_p(row.p), str(row.points)]]
+    columns = [left("classifier of inputs, labels and shadows"), "AUC", "p by permutations", "points"]
     return grid("blind", run.result.headed("Members and non-members without the model"), columns, body)
 
 

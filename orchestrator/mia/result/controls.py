@@ -10,10 +10,10 @@ from orchestrator.judgement.controls import (
     OWN_MODELS,
     ControlName,
     Told,
+    agreeing,
     by_attack,
     directions,
     fitted,
-    learnt,
     promised,
 )
 from orchestrator.judgement.rows import FAILED, FINDINGS, HELD, MISSING, Control, State
@@ -99,11 +99,11 @@ def of_given(result: MiaResult, setting: str) -> list[Control]:
     """Return the controls beside a given model: members are like others, stand out the right way, own models fit."""
     found, own = [], of_setting(result.own, setting)
     for row in of_setting(result.blind, setting):
-        why = "Without the model, members look like others."
+        why = "No classifier of inputs, labels and what shadows say of them tells members from others."
         if row.differ:
             why = (
-                "Members differ from others by inputs and labels alone, so what is found may not be membership: give "
-                "non-members (target.non_members) that are drawn as the members were."
+                "Members differ from others by what they are, without the model, so what is found may not be "
+                "membership: give non-members (target.non_members) that are drawn as the members were."
             )
         found.append(BLIND.row(FINDINGS, FAILED if row.differ else HELD, setting, why, evidence=row.auc))
     rows = result.rows(setting)
@@ -114,8 +114,7 @@ def of_given(result: MiaResult, setting: str) -> list[Control]:
         "No attack takes members for others.",
         "Members stand out the other way round: are the two lists swapped?",
     )
-    held = "As far as intervals tell, target.members names its training points."
-    found += learnt(setting, result.judge, sightings(rows), sightings(own), held)
+    found += agreeing(setting, result.judge, sightings(rows), sightings(own))
     unlike = unlike_fits(of_setting(result.fit, setting))
     return [*found, fitted(setting, unlike)] if unlike or own else found
 

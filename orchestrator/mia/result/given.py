@@ -137,8 +137,9 @@ def blind_rows(setting: str, details: Details) -> list[BlindRow]:
     if not is_given(details):
         return []
     found = details[0]["blind"]
-    auc = Estimate(found["auc"], found["auc_low"], found["auc_high"])
-    return [BlindRow(setting=setting, points=found["points"], auc=auc, differ=auc.above(0.5))]
+    auc = Estimate(found["auc"], found["low"], found["high"])
+    told = {name: found[name] for name in ("points", "p", "by", "differ")}
+    return [BlindRow(setting=setting, auc=auc, **told)]
 
 
 def kept_bounds(rows: Sequence[EpsilonRow], blind: Sequence[BlindRow]) -> list[EpsilonRow]:

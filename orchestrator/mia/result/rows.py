@@ -173,9 +173,11 @@ class OwnRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BlindRow:
-    """How well a given target's members are told from non-members by inputs and labels alone, without the model.
+    """How well a given target's members are told from non-members without the model: by inputs, labels and shadows.
 
-    ``differ``: the interval lies above ½, so that what attacks find may be no membership.
+    ``auc``: of the classifier ``by`` which most is told; its interval takes the fits for fixed. ``p``: of as much, by
+    whichever classifier, where chance draws the members. ``differ``: it is at most .025, so that what attacks find may
+    be no membership.
     """
 
     LOGGED: ClassVar[tuple[Logged, ...]] = (Logged("blind.{metric}", ("auc",)),)
@@ -183,6 +185,8 @@ class BlindRow:
     setting: str
     points: int
     auc: Estimate
+    p: float
+    by: str
     differ: bool
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from audits.statistics.controls import corrected, off, rate_p
 from audits.tmia.attacks import ATTACKS
-from orchestrator.judgement.controls import OWN_MODELS, ControlName, by_attack, fitted, learnt
+from orchestrator.judgement.controls import OWN_MODELS, ControlName, agreeing, by_attack, fitted
 from orchestrator.judgement.estimate import Estimate
 from orchestrator.judgement.rows import FAILED, FINDINGS, HELD, MISSING, RATES, Control, State
 from orchestrator.judgement.wording import named
@@ -35,7 +35,6 @@ SEEN: Mapping[State, str] = {
     FAILED: "Their members are not recognised, so the audit would not see a leak.",
     MISSING: "It is unknown whether a leak would be found.",
 }
-NAMED_MEMBERS = "As far as intervals tell, target.members names its training points."
 UNLIKE_MODELS = "either target.members does not name its training points, or the recipe is not its own"
 
 
@@ -175,7 +174,7 @@ def of_given(result: GivenResult, setting: str, cells: Sequence[TmiaCell]) -> li
     judge = max((name for name in judges if name in areas), key=lambda name: areas[name].ends[0], default=None)
     told = [(cell.attack, cell.auc.value, cell.auc.low, cell.auc.high) for cell in asked]
     seen_there = [(attack, area.value, area.low, area.high) for attack, area in areas.items()]
-    found += learnt(setting, judge, told, seen_there, NAMED_MEMBERS)
+    found += agreeing(setting, judge, told, seen_there)
     return [*found, *(members_alike(row) for row in of_setting(result.alike, setting))]
 
 

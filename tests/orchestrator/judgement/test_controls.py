@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.judgement.controls import ControlName, by_attack, directions, fitted, learnt, promised, turned
+from orchestrator.judgement.controls import ControlName, agreeing, by_attack, directions, fitted, promised, turned
 from orchestrator.judgement.estimate import Estimate
-from orchestrator.judgement.rows import FAILED, HELD, MISSING, Control, Source
+from orchestrator.judgement.rows import FAILED, FINDINGS, HELD, MISSING, Control, Source
 from orchestrator.judgement.rule import decisive
 
 CANARIES = ControlName("canaries", "planted points")
@@ -64,16 +64,17 @@ def test_no_attack_says_nothing_about_directions() -> None:
     assert directions("I", [], 0.95, "Right.", "Wrong.") == []
 
 
-def test_a_given_model_learnt_its_members_by_the_judge_and_by_each_attack() -> None:
+def test_members_of_a_given_model_agree_with_those_of_own_models_by_the_judge_and_by_each_attack() -> None:
     own = [("lira", 0.7, 0.65, 0.75), ("loss", 0.6, 0.55, 0.65), ("walk", 0.5, 0.4, 0.6)]
-    of_given = [("lira", 0.69, 0.64, 0.74), ("loss", 0.5, 0.47, 0.53), ("walk", 0.5, 0.4, 0.6)]
-    rows = learnt("I", "lira", of_given, own, "It learnt them.")
-    assert [(row.attack, row.lines, row.state) for row in rows] == [
-        (None, "all", HELD),
-        ("lira", "attack", HELD),
-        ("loss", "attack", FAILED),
+    of_given = [("lira", 0.69, 0.64, 0.74), ("loss", 0.5, 0.47, 0.53), ("walk", 0.8, 0.7, 0.9)]
+    rows = agreeing("I", "lira", of_given, own)
+    assert [(row.attack, row.lines, row.state, row.protects) for row in rows] == [
+        (None, "all", HELD, FINDINGS),
+        ("lira", "attack", HELD, FINDINGS),
+        ("loss", "attack", FAILED, FINDINGS),
+        ("walk", "attack", FAILED, FINDINGS),
     ]
-    assert learnt("I", "lira", of_given, [], "It learnt them.") == []
+    assert agreeing("I", "lira", of_given, []) == []
 
 
 def test_promises_and_fits_fail_by_what_breaks_them() -> None:

@@ -21,7 +21,7 @@ from audits.statistics.roc import auc
 from orchestrator.cli.main import main
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
-from orchestrator.judgement.controls import Told, not_learnt
+from orchestrator.judgement.controls import Told, unlike_own
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.judgement.wording import capital
 from orchestrator.kinds import check_against_data, kind_named, load_plan, open_design
@@ -198,7 +198,7 @@ def test_a_list_that_does_not_name_the_training_points_is_no_all_clear(bench: Be
     document = audited(plan, bench.place / "others").document
     assert not any(row["above_chance"] for row in document["table"])
     for result, state in ((document, "failed"), (finished.document, "held")):
-        (control,) = [each for each in result["verdict"]["controls"] if each["name"] == "members are learnt"]
+        (control,) = [each for each in result["verdict"]["controls"] if each["name"] == "agreement with own models"]
         assert control["state"] == state
     assert document["verdict"]["level"] == "cannot be told"
     (line,) = failures(gates_of(["auc=0.9"], HEADLINE, plan), HEADLINE, plan, document)
@@ -210,10 +210,13 @@ def test_a_list_that_does_not_name_the_training_points_is_no_all_clear(bench: Be
     [
         ([("rmia", 0.51, 0.47, 0.55)], [("rmia", 0.63, 0.59, 0.67)], "AUC 0.510 [0.470, 0.550] by rmia, those of own"),
         ([("rmia", 0.56, 0.49, 0.63)], [("rmia", 0.63, 0.59, 0.67)], ""),
-        ([("rmia", 0.55, 0.52, 0.58)], [("rmia", 0.63, 0.59, 0.67)], ""),  # they are recognised, if less
-        ([("rmia", 0.51, 0.47, 0.55)], [("rmia", 0.52, 0.49, 0.55)], None),  # nothing is seen in own models
+        ([("rmia", 0.55, 0.52, 0.58)], [("rmia", 0.63, 0.59, 0.67)], "target.members"),  # recognised, but less
+        ([("rmia", 0.75, 0.71, 0.79)], [("rmia", 0.63, 0.59, 0.67)], "more than membership"),
+        ([("rmia", 0.75, 0.67, 0.83)], [("rmia", 0.63, 0.59, 0.67)], ""),  # one point in common
+        ([("rmia", 0.66, 0.62, 0.7)], [("rmia", 0.52, 0.49, 0.55)], "more than membership"),  # nothing is seen in own
+        ([("rmia", 0.51, 0.47, 0.55)], [("rmia", 0.52, 0.49, 0.55)], ""),
         ([("loss", 0.51, 0.47, 0.55)], [("rmia", 0.63, 0.59, 0.67)], None),
-        ([("rmia", None, None, None)], [("rmia", 0.63, 0.59, 0.67)], ""),
+        ([("rmia", None, None, None)], [("rmia", 0.63, 0.59, 0.67)], None),
         # the judge decides, and where it has no result the attack that sees most
         ([("rmia", 0.6, 0.56, 0.64), ("loss", 0.5, 0.46, 0.54)],
          [("rmia", 0.6, 0.56, 0.64), ("loss", 0.7, 0.66, 0.74)], ""),
@@ -222,7 +225,7 @@ def test_a_list_that_does_not_name_the_training_points_is_no_all_clear(bench: Be
     ],
 )  # fmt: skip
 def test_members_stand_out_as_those_of_own_models(given: list[Told], own: list[Told], said: str | None) -> None:
-    found = not_learnt("rmia", given, own)
+    found = unlike_own("rmia", given, own)
     assert (found or "").find(said or "") >= 0 and (found is None) == (said is None) and bool(found) == bool(said)
 
 

@@ -68,8 +68,12 @@ def result(*rows: MiaRow, given: bool = False, **more: Any) -> MiaResult:
     )
     sources: dict[str, Any] = {"canaries": FOUND, "fit": fit}
     if given:
-        blind = (BlindRow(setting="base", points=100, auc=around(0.5), differ=False),)
-        sources |= {"canaries": (), "own": own(rmia=0.53, loss=0.53), "blind": blind}
+        blind = (BlindRow(setting="base", points=100, auc=around(0.5), p=0.4, by="trees", differ=False),)
+        sources |= {
+            "canaries": (),
+            "own": own(**{each.attack: max(0.53, float(each.auc)) for each in rows}),
+            "blind": blind,
+        }
     return judge(
         MiaResult(
             **{
@@ -165,18 +169,21 @@ def test_a_judge_without_a_result_leaves_its_finding_untold() -> None:
 
 def test_beside_a_given_model_each_control_draws_its_own() -> None:
     leak = (row("rmia", 0.7), ROWS[1])
-    blind = (BlindRow(setting="base", points=100, auc=around(0.7), differ=True),)
+    blind = (BlindRow(setting="base", points=100, auc=around(0.7), p=0.0125, by="trees", differ=True),)
     for rows, level in ((ROWS[:2], UNTOLD), (leak, UNTOLD)):  # what differs without the model may be no membership
         found = result(*rows, given=True, blind=blind)
         assert levels(found) == [level] and outcomes(found, "auc=0.6") == ["inconclusive"]
         assert states(found)["members without the model"] == "failed"
+    for rows, auc in ((ROWS[:2], 0.9), (leak, 0.9), (leak, 0.53)):  # the given one has less, or more
+        found = result(*rows, given=True, own=own(rmia=auc, loss=0.53))
+        assert states(found)["agreement with own models"] == "failed"
+        assert levels(found) == [UNTOLD] and outcomes(found, "auc=0.6") == ["inconclusive"]
     unlike = tuple(
         FitRow(setting="base", group=group, models=1, train_accuracy=train, test_accuracy=0.8, gap=0.1)
         for group, train in (("target", 0.8), ("own", 1.0))
     )
     for more, name in (
         ({"fit": unlike}, "fit of own models"),
-        ({"own": own(rmia=0.9, loss=0.53)}, "members are learnt"),
         ({"own": ()}, "own models"),
     ):
         null, seen = result(*ROWS[:2], given=True, **more), result(*leak, given=True, **more)

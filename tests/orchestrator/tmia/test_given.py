@@ -20,6 +20,7 @@ from orchestrator.engine.cost.estimate import estimate
 from orchestrator.engine.jobs.job import of_stage
 from orchestrator.engine.run.run import Result
 from orchestrator.engine.store.store import Store
+from orchestrator.judgement.controls import AGREEMENT
 from orchestrator.judgement.gate import failures, gates_of
 from orchestrator.kinds import check_against_data, load_plan, open_design
 from orchestrator.tmia.kind import KIND
@@ -275,19 +276,22 @@ def test_members_that_are_unlike_non_members_leave_a_gate_inconclusive(
     [
         ((0.52, 0.48, 0.56), (0.70, 0.64, 0.76), "failed"),
         ((0.57, 0.49, 0.65), (0.70, 0.64, 0.76), "held"),
-        ((0.52, 0.48, 0.56), (0.52, 0.46, 0.58), None),  # nothing is seen in own models
+        ((0.52, 0.48, 0.56), (0.52, 0.46, 0.58), "held"),
+        ((0.70, 0.66, 0.74), (0.56, 0.50, 0.62), "failed"),
     ],
 )
 def test_members_must_stand_out_as_those_of_own_models(
-    finished: tuple[Result, Path], given: tuple[float, ...], own: tuple[float, ...], state: str | None
+    finished: tuple[Result, Path], given: tuple[float, ...], own: tuple[float, ...], state: str
 ) -> None:
     document, names = finished[0].document, ("auc", "auc_low", "auc_high")
     table = [{**row, **dict(zip(names, given, strict=True))} for row in document["table"]]
     own_models = [{**row, **dict(zip(names, own, strict=True))} for row in document["own_models"]]
     found = rejudged(document, table=table, own_models=own_models)
-    assert {each["name"]: each["state"] for each in found["verdict"]["controls"]}.get("members are learnt") == state
-    said = {each["why"] for each in found["controls"] if (each["name"], each["state"]) == ("members are learnt", state)}
-    assert any("target.members does not name its training points" in why for why in said) == (state == "failed")
+    assert {each["name"]: each["state"] for each in found["verdict"]["controls"]}.get(
+        "agreement with own models"
+    ) == state
+    said = {each["why"] for each in found["controls"] if (each["name"], each["state"]) == (AGREEMENT.term, state)}
+    assert any("target.members does not name its training points" in why for why in said) == (given[2] < own[1])
 
 
 REFUSALS: list[tuple[dict[str, Any], str]] = [

@@ -206,16 +206,17 @@ def test_controls_of_a_given_model_hold_its_null_results() -> None:
         ("known non-members of the target", {"fpr": BROKEN, "precision": ABOVE}),
         ("own models", {"seen": dict.fromkeys(ATTACKS, BLIND)}),
         ("fit of own models", {"own_train": 0.75}),
-        ("members are learnt", {"area": BLIND}),
+        ("agreement with own models", {"area": BLIND}),
         ("members are like non-members", {"differ": True, "precision": ABOVE}),
     ],
 )
 def test_a_control_of_a_given_model_that_failed_takes_what_it_protects(name: str, changes: dict[str, Any]) -> None:
     found = of_given(**changes)
-    assert [each for each, state in states(found).items() if state == FAILED] == [name]
+    also = {"own models": ["agreement with own models"]}.get(name, [])  # in which less is seen than in the given one
+    assert [each for each, state in states(found).items() if state == FAILED] == [name, *also]
     assert set(levels(found).values()) == {UNTOLD} and outcome(found, 0.95) == "inconclusive"
-    above = "inconclusive" if name == "members are like non-members" else "failed"
-    assert outcome(found, 0.1) == above
+    taken = name in ("members are like non-members", "agreement with own models") or also
+    assert outcome(found, 0.1) == ("inconclusive" if taken else "failed")
 
 
 def test_own_models_are_asked_attack_by_attack() -> None:
