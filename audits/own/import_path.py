@@ -13,9 +13,17 @@ import sys
 import sysconfig
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from audits.own.libraries import guard_imports
 
@@ -87,20 +95,45 @@ def path_of_workers() -> list[str]:
     return list(dict.fromkeys(found))
 
 
+class FromSource(SourceFileLoader):
+    """Runs what stands in a source file, and no bytecode beside it, which may be of something that nobody has read."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the source."""
+        file = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(file), file)
+
+
 class OwnFolders(MetaPathFinder):
     """Finds modules in the folders of users' own code, the latest first, once nothing else has found one.
 
     An entry at the end of ``sys.path`` would come before the packages there that have no ``__init__.py`` (``google``).
+    A source file comes before a compiled one of its name, and before its bytecode.
     """
 
     def __init__(self) -> None:
         self.folders: list[str] = []
+        self.packages: set[str] = set()
+        """The folders of packages that were found."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return where a module at the top lies; those in packages are found by these."""
-        return PathFinder.find_spec(fullname, self.folders, target) if path is None else None
+        if path is not None:
+            return None
+        found = PathFinder.find_spec(fullname, self.folders, target)
+        for place in (found.submodule_search_locations if found else None) or ():
+            self.packages.add(place)
+            sys.path_importer_cache.pop(place, None)
+        return found
+
+    def finder(self, path: str) -> FileFinder:
+        """Return what finds modules in a folder of users' own code; raises ImportError for others, as hooks do."""
+        below = (f"{each}{os.sep}" for each in self.packages)
+        if path not in self.folders and not any(f"{path}{os.sep}".startswith(each) for each in below):
+            raise ImportError(path)
+        return FileFinder(path, (FromSource, SOURCE_SUFFIXES), (ExtensionFileLoader, EXTENSION_SUFFIXES))
 
 
 LAST = OwnFolders()
@@ -115,6 +148,8 @@ def search_last(folder: Path) -> None:
     LAST.folders[:] = [place, *(each for each in LAST.folders if each != place)]
     if LAST not in sys.meta_path:
         sys.meta_path.append(LAST)
+        sys.path_hooks.insert(0, LAST.finder)
+    sys.path_importer_cache.pop(place, None)
     importlib.invalidate_caches()
 
 

@@ -111,7 +111,7 @@ def start(server: JobServer, work: Work) -> str:
             send(work.sweep, Path(folder), work.sweep.name)
         for place in own_code([work.plan.resolved()]).places:
             if place.is_dir():
-                shutil.copytree(place, Path(folder) / place.name, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(place, Path(folder) / place.name, ignore=left_here)
             else:
                 shutil.copy(place, folder)
         if (groups := work.plan.data.groups) is not None and lies_here(groups):
@@ -124,6 +124,11 @@ def start(server: JobServer, work: Work) -> str:
                 server.cancel(name)
             raise
     return name
+
+
+def left_here(folder: str, names: list[str]) -> list[str]:
+    """Return what of a user's package does not travel: bytecode, and links, which may lead to any file of theirs."""
+    return [name for name in names if name == "__pycache__" or Path(folder, name).is_symlink()]
 
 
 def lies_here(file: str) -> bool:

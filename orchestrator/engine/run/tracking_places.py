@@ -216,10 +216,13 @@ def unless_absent(error: OSError) -> None:
 def kept_in(file: Path, experiment: str, tokens: Sequence[str]) -> Kept:
     """Return where a database file keeps files of an experiment, and of the runs (``orch.run``) of ``tokens``.
 
-    Raises as ``opened_database``; a database of something else has no experiment.
+    Raises as ``opened_database``, and BadInput for a database of something else, whose tables MLflow would change.
     """
     with opened_database(file) as database:
-        if not database.execute("SELECT 1 FROM sqlite_master WHERE lower(name) = 'experiments'").fetchone():
+        tables = {str(name).lower() for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        if tables and "experiments" not in tables:
+            raise BadInput(f"{file} is no database of MLflow, which would change what is in it; track in another one")
+        if not tables:
             return Kept()
         found = database.execute(
             "SELECT experiment_id, artifact_location FROM experiments WHERE name = ?", (experiment,)

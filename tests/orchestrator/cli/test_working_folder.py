@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import py_compile
 import subprocess
 import sys
-from importlib.machinery import ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import orchestrator.cli.submit
 from audits.errors import BadInput
 from audits.own import import_path
 from audits.own.code import load
+from audits.own.sources import forget
 from orchestrator.cli import own_packages
 from orchestrator.cli.session import Session
 from orchestrator.cli.submit import start
@@ -148,6 +150,23 @@ def test_code_of_a_users_own_comes_behind_packages_without_an_init_file(
     assert not imported.exists()
 
 
+@pytest.mark.parametrize("module", ["read_by_people", "a_read_package", "a_read_package.within"])
+def test_what_runs_is_the_source_and_no_bytecode_beside_it(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_path.LAST, "folders", [])
+    for name in ("read_by_people.py", "a_read_package/__init__.py", "a_read_package/within.py"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("WHAT = 'bytecode'\n")
+        py_compile.compile(str(file), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        file.write_text("WHAT = 'source'\n")
+        file.with_name(f"{file.stem}{EXTENSION_SUFFIXES[0]}").write_text("no library")
+    for known in [name for name in sys.modules if name.partition(".")[0] == "a_read_package"]:
+        forget(known)
+    assert load(f"python:{module}:WHAT", tmp_path) == "source"
+
+
 @pytest.mark.parametrize("decoy", [False, True])
 def test_permission_for_a_module_that_lies_elsewhere_is_none_for_what_lies_here(
     decoy: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -257,6 +276,17 @@ def test_a_file_that_is_no_list_of_groups_is_not_sent(name: str, sent: list[str]
     with pytest.raises(BadInput, match=name):
         start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
     assert not sent
+
+
+def test_links_in_a_package_of_users_own_do_not_travel(sent: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a_package_that_travels").mkdir()
+    (tmp_path / "a_package_that_travels" / "__init__.py").write_text("def points(*_): ...\n")
+    (tmp_path / "secret").write_text("TOKEN=1234\n")
+    (tmp_path / "a_package_that_travels" / "data.csv").symlink_to(tmp_path / "secret")
+    (tmp_path / "plan.yaml").write_text("data: {name: python:a_package_that_travels:points}\n")
+    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
+    start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    assert sorted(sent) == ["a_package_that_travels/__init__.py", "audits/__init__.py", "plan.yaml"]
 
 
 STYLE = {"text.usetex": True, "lines.linestyle": "--", "axes.titlepad": 90.0}

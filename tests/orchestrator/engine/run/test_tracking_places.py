@@ -455,6 +455,18 @@ def test_the_file_of_a_database_is_the_one_that_is_opened() -> None:
             check_uri(uri)
 
 
+def test_a_database_of_something_else_is_not_changed(
+    plan: str, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect("db.sqlite3")) as database:
+        database.execute("CREATE TABLE metrics (day, value)")
+        database.commit()
+    before = Path("db.sqlite3").read_bytes()
+    tracked_at(store, "sqlite:///db.sqlite3")
+    assert "is no database of MLflow" in refused(audit(plan), capsys)
+    assert Path("db.sqlite3").read_bytes() == before
+
+
 @pytest.mark.parametrize("path", ["l/../t.db", "./l/../../t.db", "{here}/l/../t.db", "../l/../t.db", "l/..%2Ft.db"])
 def test_no_database_lies_behind_two_dots_that_a_link_may_stand_before(path: str, tmp_path: Path) -> None:
     """The system follows the link, and MLflow takes name and dots away: two files, of which one is looked at."""
