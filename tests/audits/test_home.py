@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from audits.home import user_cache
-from audits.own.libraries import COMPILED, keep_compiled_code_apart
 
 
 @pytest.mark.parametrize(
@@ -32,12 +31,3 @@ def test_the_cache_is_named_by_the_user_alone(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert user_cache() == (None if found is None else Path(found.format(here=tmp_path)))
-
-
-def test_what_torch_compiles_lies_in_it_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ORCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv(COMPILED, "")
-    monkeypatch.delenv(COMPILED)
-    keep_compiled_code_apart()
-    folder = tmp_path / "cache" / "torchinductor"
-    assert folder.is_dir() and folder.stat().st_mode & 0o777 == 0o700

@@ -131,11 +131,12 @@ def test_what_torch_compiles_is_kept_where_nobody_else_can_put_anything(
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "nowhere")  # a relative cache is passed over, and here so is the usual one
     for elsewhere in ("/proc/none", "relative", str(tmp_path / "open")):
         monkeypatch.setenv("XDG_CACHE_HOME", elsewhere)
         libraries.keep_compiled_code_apart()
         assert libraries.COMPILED not in os.environ
-    assert not (tmp_path / "relative").exists()
+    assert not (tmp_path / "relative").exists() and not (tmp_path / "nowhere").exists()
 
 
 def test_a_working_folder_that_is_moved_meanwhile_is_come_back_to(
