@@ -45,7 +45,7 @@ def compare(
     if out is not None and ((out.exists() and not out.is_dir()) or (out / "result.json").exists()):
         raise BadInput(f"--out {out} is a file or holds a run; give a folder of its own")
     if out is not None:
-        refuse_strangers(out, RESULT, "choose another --out")
+        refuse_strangers(out, mark=RESULT, way="choose another --out")
     names = parse_matches(matches)
     sides = sides_of(folders, settings)
     pairs, rows = compared(sides, metrics=metrics, attacks=attacks, level=level, all_pairs=all_pairs, matches=names)

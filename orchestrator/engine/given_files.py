@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from audits.data.regular import opened
 from audits.errors import BadInput
 from audits.home import expanded
-from audits.queries.served.record import ABOUT, folder_of, parts_in
+from audits.queries.served.record_folder import ABOUT, folder_of, parts_in
 from audits.targets.folders import is_divided, weight_files
 from audits.targets.forms import path_of
 from orchestrator.engine.store.places import ANSWERS

@@ -77,7 +77,7 @@ def claim(out: Path | None) -> None:
         raise BadInput(f"--out {out} is a file; give a folder")
     file = out / RESULT
     if not file.is_file():
-        refuse_strangers(out, RESULT, "choose another --out")
+        refuse_strangers(out, mark=RESULT, way="choose another --out")
         return
     try:
         kind = json.loads(file.read_text(encoding="utf-8")).get("kind")

@@ -27,10 +27,9 @@ from audits.data.bounded import table_within
 from audits.data.regular import NotRegular, content_of
 from audits.errors import BadInput
 from audits.plain_json import from_json
+from audits.queries.served.record_folder import ABOUT, VERSION, about_in, folder_of, parts_in
 from audits.writing import make_folder, write_whole
 
-VERSION = 1
-ABOUT = "endpoint.json"
 SCHEMA = pa.schema([("key", pa.binary(16)), ("answer", pa.string())])
 JOINED = 64
 """Small files of one writer that are joined to one."""
@@ -122,13 +121,7 @@ class Record:
 
     def about(self) -> dict[str, Any]:
         """Return ``endpoint.json``: the endpoint, and how its answers were read last."""
-        try:
-            found: dict[str, Any] = from_json(content_of(self.folder / ABOUT))
-        except (OSError, ValueError) as error:
-            raise BadInput(f"{self.folder / ABOUT} cannot be read: {error}; give the folder of a record") from error
-        if not isinstance(found, dict) or found.get("version") != VERSION:
-            raise BadInput(f"{self.folder / ABOUT} is of another version than {VERSION}")
-        return found
+        return about_in(self.folder)
 
 
 def recorded(path: str | os.PathLike[str]) -> Record:
@@ -136,25 +129,6 @@ def recorded(path: str | os.PathLike[str]) -> Record:
     record = Record(folder_of(Path(path)))
     record.refresh()
     return record
-
-
-def folder_of(root: Path) -> Path:
-    """Return the folder of an endpoint: ``root``, or the single such folder in it; raises BadInput without one."""
-    folders = [root] if (root / ABOUT).is_file() else sorted(file.parent for file in root.glob(f"*/{ABOUT}"))
-    if not folders:
-        raise BadInput(f"{str(root)!r} holds no recorded answers; give the folder that was named as record")
-    if len(folders) > 1:
-        listed = "; ".join(f"{folder}: {Record(folder).about()['endpoint']['served']}" for folder in folders[:5])
-        raise BadInput(
-            f"{str(root)!r} holds the answers of {len(folders)} endpoints; give one of their folders: {listed}"
-        )
-    return folders[0]
-
-
-def parts_in(folder: Path) -> list[Path]:
-    """Return the files of a record that hold answers."""
-    names = (name for name in os.listdir(folder) if name.endswith(".parquet") and name[0] != ".")
-    return [folder / name for name in sorted(names)]
 
 
 def read_part(file: Path) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +44,8 @@ FILES_IN_USE = (LOG_FILE, DATABASE, *(f"{DATABASE}-{end}" for end in ("journal",
 FOLDERS_IN_USE = (FIGURES, ARTIFACTS)
 WHAT_TO_DO = "choose another --out, or add --force to write over it"
 
-OF_RUNS = (PLAN_FILE, SWEEP_FILE, RUN_FILE, TUNED_FILE, RESULT_FILE, "scores.parquet", REPORT_FILE, FIGURES)
-"""What runs leave in a folder, and write over."""
+OF_RUNS = (PLAN_FILE, RESULT_FILE, "scores.parquet", REPORT_FILE, FIGURES)
+"""What every run writes over; one of a sweep more (``of_sweep``)."""
 
 Goal = tuple[str, str]
 """What ``orch tune`` chooses by: the metric, and its better end."""
@@ -122,15 +122,22 @@ def _writing(out: Path) -> Iterator[None]:
         raise BadInput(f"--out {out} cannot be written: {what}; give another folder with --out") from None
 
 
-def refuse_strangers(out: Path, mark: str = LOG_FILE, way: str = WHAT_TO_DO) -> None:
-    """Raise ``BadInput`` where ``out`` holds what runs write over, but not the ``mark`` that all of them leave.
+def of_sweep(sweep: Sweep | None) -> tuple[str, ...]:
+    """Return what a run of ``sweep`` writes over, or removes: of one that is a file that file, too."""
+    if sweep is None:
+        return OF_RUNS
+    return (*OF_RUNS, RUN_FILE, TUNED_FILE, *([SWEEP_FILE] if sweep.text else ()))
+
+
+def refuse_strangers(out: Path, names: Iterable[str] = OF_RUNS, mark: str = LOG_FILE, way: str = WHAT_TO_DO) -> None:
+    """Raise ``BadInput`` where ``out`` holds what a run writes over, but not the ``mark`` that all of them leave.
 
     It is the user's then, such as the plan of this very run in the folder at hand. ``way``: what may be done about it.
     """
     if os.path.lexists(out / mark):
         return
-    if found := next((name for name in OF_RUNS if os.path.lexists(out / name)), None):
-        raise BadInput(f"--out {out} holds a {found} that no run has left there, and that would be written over; {way}")
+    if found := next((name for name in names if os.path.lexists(out / name)), None):
+        raise BadInput(f"--out {out} holds a {found} that no run has left there; {way}")
 
 
 def refuse_other_plan(out: Path, plan: BasePlan, *, begun: bool = False) -> None:

@@ -13,7 +13,6 @@ from orchestrator.engine.given_files import with_digests
 from orchestrator.engine.run.holding import held
 from orchestrator.engine.run.output_folder import (
     LOG_FILE,
-    PLAN_FILE,
     RESULT_FILE,
     RUN_FILE,
     SWEEP_FILE,
@@ -25,6 +24,7 @@ from orchestrator.engine.run.output_folder import (
     keep_run,
     keep_sweep,
     make_ready,
+    of_sweep,
     refuse_other_command,
     refuse_other_goal,
     refuse_other_plan,
@@ -56,7 +56,7 @@ def hold_folder(
         database_in(folder)
     search = sweep.search if sweep is not None and sweep.search is not None and sweep.search.adaptive else None
     if not force:
-        refuse_strangers(folder)
+        refuse_strangers(folder, of_sweep(sweep))
         refuse_other_goal(folder, goal)
         refuse_others(folder, plan, sweep if goal is None else None, goal, searches=search is not None)
         if sweep is not None:
@@ -136,9 +136,7 @@ def tell_notes(terminal: Terminal, plan: BasePlan) -> None:
 
 
 def refuse_others(folder: Path, plan: BasePlan, sweep: Sweep | None, goal: Goal | None, *, searches: bool) -> None:
-    """Raise BadInput for the result of another command, a search that has begun and is another's, and a user's plan."""
-    if (folder / PLAN_FILE).is_file() and not (folder / LOG_FILE).exists():
-        raise BadInput(f"--out {folder} holds a {PLAN_FILE} that no run has left there; {WHAT_TO_DO}")
+    """Raise BadInput for the result of another command, and for a search that has begun and is another's."""
     if not searches and (folder / JOURNAL_FILE).is_file() and not (folder / RESULT_FILE).is_file():
         raise BadInput(f"--out {folder} holds a search that has not ended ({JOURNAL_FILE}); {WHAT_TO_DO}")
     told_by_file = sweep is not None and sweep.text and (folder / SWEEP_FILE).is_file()

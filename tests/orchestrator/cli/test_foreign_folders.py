@@ -177,7 +177,7 @@ def test_a_report_of_a_folder_that_may_only_be_read_is_refused(
     assert {file: file.stat().st_mtime_ns for file in theirs.rglob("*")} == before
 
 
-@pytest.mark.parametrize("name", output_folder.OF_RUNS)
+@pytest.mark.parametrize("name", [*output_folder.OF_RUNS, "run.json", "tuned.yaml"])
 def test_no_run_writes_over_a_file_that_no_run_has_left(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,12 +187,13 @@ def test_no_run_writes_over_a_file_that_no_run_has_left(
     else:
         Path(name).write_text(OWN)
     plan = ["mia-smoke", "--set", "compute.workers=0", "--store", "store", "--out", "."]
-    refused(["audit", "mia", *plan, "--aggregate-only"], capsys, name)
     refused(["sweep", "mia-epochs", *plan], capsys, name)
-    Path("scores.tsv").write_text("member\tscore\n0\t0\n1\t1\n")
-    if name != "result.json":  # by which `orch score` knows a folder of its own
-        refused(["score", "scores.tsv", "--out", "."], capsys, name)
-    assert sorted(os.listdir()) == sorted([name, "scores.tsv"])
+    if name in output_folder.OF_RUNS:
+        refused(["audit", "mia", *plan, "--aggregate-only"], capsys, name)
+        Path("scores.tsv").write_text("member\tscore\n0\t0\n1\t1\n")
+        if name != "result.json":  # by which `orch score` knows a folder of its own
+            refused(["score", "scores.tsv", "--out", "."], capsys, name)
+    assert set(os.listdir()) <= {name, "scores.tsv"}
     assert name == "figures" or Path(name).read_text() == OWN
 
 
