@@ -16,7 +16,7 @@ def expanded(path: str | os.PathLike[str]) -> Path:
 def user_cache() -> Path | None:
     """Return the folder that ``ORCH_CACHE`` names, else ``orch`` in the user's cache; None where there is no home.
 
-    As is usual, a cache that is named by a relative path is passed over: the working folder may be anybody's.
+    A relative ``XDG_CACHE_HOME`` is passed over, as its specification says: the working folder may be anybody's.
     """
     if named := os.environ.get(ORCH_CACHE):
         return expanded(named).absolute()

@@ -1,4 +1,4 @@
-"""Where this user's cache is: never in the working folder, which may be anybody's."""
+"""The user's cache: in no working folder, which may be anybody's, but by the user's own word."""
 
 from __future__ import annotations
 

@@ -208,6 +208,12 @@ class Server:
         self.sent.extend(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
 
 
+def submit(sent: list[str]) -> None:
+    """Send the audit of ``plan.yaml``."""
+    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
+    start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -229,9 +235,8 @@ def test_no_file_that_a_plan_names_is_sent_as_code(name: str, sent: list[str], t
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("id,group\n0,0\n")
     (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {name}}}\n")
-    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
     with pytest.raises(BadInput, match=f"{name} is not sent"):
-        start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+        submit(sent)
     assert not sent
 
 
@@ -242,9 +247,8 @@ def test_no_file_behind_a_link_is_sent(link: str, sent: list[str], tmp_path: Pat
     (tmp_path / link).symlink_to(tmp_path / "secret" / ("groups.csv" if link == "groups.csv" else ""))
     named = link if link == "groups.csv" else f"{link}/groups.csv"
     (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {named}}}\n")
-    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
     with pytest.raises(BadInput, match="is not sent"):
-        start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+        submit(sent)
     assert not sent
 
 
@@ -252,16 +256,14 @@ def test_a_file_of_groups_is_sent_where_the_plan_names_it(sent: list[str], tmp_p
     (tmp_path / "lists").mkdir()
     (tmp_path / "lists" / "groups.csv").write_text("id,group\n0,0\n")
     (tmp_path / "plan.yaml").write_text("data: {name: digits, groups: lists/groups.csv}\n")
-    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
-    start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    submit(sent)
     assert sorted(sent) == ["audits/__init__.py", "lists/groups.csv", "plan.yaml"]
 
 
 @pytest.mark.parametrize("name", ["~/groups.csv", "/srv/groups.csv", "../groups.csv"])
 def test_groups_elsewhere_are_those_of_the_cluster(name: str, sent: list[str], tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {name}}}\n")
-    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
-    start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    submit(sent)
     assert sorted(sent) == ["audits/__init__.py", "plan.yaml"]
 
 
@@ -272,9 +274,8 @@ def test_a_file_that_is_no_list_of_groups_is_not_sent(name: str, sent: list[str]
     (tmp_path / "notes.csv").write_text("id,diagnosis\n0,1\n")
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "plan.yaml").write_text(f"data: {{name: digits, groups: {name}}}\n")
-    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
     with pytest.raises(BadInput, match=name):
-        start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+        submit(sent)
     assert not sent
 
 
@@ -284,8 +285,7 @@ def test_links_in_a_package_of_users_own_do_not_travel(sent: list[str], tmp_path
     (tmp_path / "secret").write_text("TOKEN=1234\n")
     (tmp_path / "a_package_that_travels" / "data.csv").symlink_to(tmp_path / "secret")
     (tmp_path / "plan.yaml").write_text("data: {name: python:a_package_that_travels:points}\n")
-    work = read_command(Session(), ["audit", "apollo", "plan.yaml", "--store", "/srv/store"])
-    start(Server(sent), work)  # type: ignore[arg-type]  # as much of a server as start asks for
+    submit(sent)
     assert sorted(sent) == ["a_package_that_travels/__init__.py", "audits/__init__.py", "plan.yaml"]
 
 
